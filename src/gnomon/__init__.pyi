@@ -96,6 +96,7 @@ from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
 from gnomon.systems.trees.decision_tree import RegressionTree as RegressionTree
 from gnomon.systems.variational.bidirectional import BidirectionalHelmholtzMachine as BidirectionalHelmholtzMachine
 from gnomon.systems.variational.darn import DARN as DARN
+from gnomon.systems.variational.draw import DRAW as DRAW
 from gnomon.systems.variational.helmholtz_machine import HelmholtzMachine as HelmholtzMachine
 from gnomon.systems.variational.sbn import SBN as SBN
 from gnomon.systems.variational.vae import VAE as VAE

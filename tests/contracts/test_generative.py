@@ -30,7 +30,7 @@ JOINT = ["gaussian-classifier", "label-rbm"]
 """Classifiers whose model is a density of rows and labels."""
 SEQUENCES = {"autoregressive-rbm", "factored-conditional-rbm", "rnn-rbm", "rtrbm", "vrnn"}
 """Of frames: cells are masked, since NaN stands for no frame."""
-WALKS = {"darn", "deep-nade", "nade-k", "product-of-experts", "product-of-t", "rnade", "vae", "vrnn"}
+WALKS = {"darn", "deep-nade", "draw", "nade-k", "product-of-experts", "product-of-t", "rnade", "vae", "vrnn"}
 """Those that find missing cells along chains, by particles or by a network, even of so few columns."""
 ORDERS = {"deep-nade", "nade-k"}
 """Those whose joint density of rows with gaps is that of an order which takes the known cells first."""
@@ -85,7 +85,7 @@ def is_binary(system):
 
 def log_densities(system, X):
     """Log of the density of complete rows, and whether it is normalized."""
-    if system.name in ("vae", "vrnn"):
+    if system.name in ("draw", "vae", "vrnn"):
         return np.concatenate([by_latents(system, part) for part in np.array_split(X, 8)]), True
     if system.name == "mean-field-network":
         return by_components(system, X), True
@@ -95,7 +95,7 @@ def log_densities(system, X):
 
 
 def by_latents(system, X):
-    """log p of rows with two latent variables, of a vrnn one of each of two frames, by a grid over these."""
+    """log p of rows with two latent variables, of draw and vrnn one of each of two steps, by a grid over these."""
     if not len(X):
         return np.zeros(0)
     ticks = torch.linspace(-5, 5, 31, dtype=torch.float64)
@@ -126,7 +126,7 @@ def completed(system, row):
     else:
         assert len(gaps) == 1
         X = rows(False)[:, gaps[0]]
-        far, n = (6, 121) if system.name == "vae" else (40, 20_001)
+        far, n = (6, 121) if system.name in ("draw", "vae") else (40, 20_001)
         grid = np.linspace(X.mean() - far * X.std(), X.mean() + far * X.std(), n)
         values, step = grid[:, None], grid[1] - grid[0]
     filled = np.tile(row, (len(values), 1))

@@ -21,6 +21,7 @@ from gnomon.nn.convolution import Conv1d, Conv2d, _LastConv
 from gnomon.nn.dropout import Dropout, StochasticDepth
 from gnomon.nn.embedding import Embedding
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
+from gnomon.nn.glimpses import GaussianAttention, Glimpse, WithoutAttention
 from gnomon.nn.inception import Widths, inception
 from gnomon.nn.layers import PHM, dense
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood, Head
@@ -38,7 +39,7 @@ from gnomon.numeric.noise import Noise
 from gnomon.recipes.recipe import named, shorts
 
 F64, N = torch.float64, 5
-BASES = {Attention, ContextLayer, Head, Module, Recurrent, _LastConv}
+BASES = {Attention, ContextLayer, Glimpse, Head, Module, Recurrent, _LastConv}
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -55,6 +56,17 @@ class Density(nn.Module):
     def forward(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         density: torch.Tensor = self.head.log_prob(raw, x)
         return density
+
+
+class Looks(nn.Module):
+    """What a glimpse reads and writes, as a layer of images, errors and states."""
+
+    def __init__(self, recipe: Any) -> None:
+        super().__init__()
+        self.glimpse = recipe.build((4, 5, 2), 1, 2, 6, F64)
+
+    def forward(self, x: torch.Tensor, error: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.glimpse.read(x, error, state), self.glimpse.write(state)
 
 
 class Scores(nn.Module):
@@ -103,6 +115,8 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "conv encoder": (lambda: ConvEncoder((3, 4), dropout=0.3).build(96, 3, (6, 8, 2), F64), (normal(N, 96),)),
     "conv decoder": (lambda: ConvDecoder((4, 3)).build(6, 96, (6, 8, 2), F64), (ROWS,)),
     "conv decoder, unpooling": (lambda: ConvDecoder((4, 3), "unpool").build(6, 96, (6, 8, 2), F64), (ROWS,)),
+    "windows": (lambda: Looks(GaussianAttention(3, 2)), (normal(N, 40), normal(N, 40, seed=1), ROWS)),
+    "whole images": (lambda: Looks(WithoutAttention()), (normal(N, 40), normal(N, 40, seed=1), ROWS)),
     "bernoulli": (lambda: Density(BernoulliLikelihood()), (normal(N, 4), (normal(N, 4, seed=1) > 0).double())),
     "categories": (lambda: Density(CategoricalLikelihood(6)), (normal(N, 24), IDS.double())),
     "gaussian": (lambda: Density(GaussianLikelihood()), (normal(N, 4), normal(N, 4, seed=1))),

@@ -139,6 +139,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
             "learning_rate": 0.01,
         },
     ),
+    "draw, windows": ("draw", {"attention": "gaussian", "epochs": 30}),
     "fvbn, tables": ("fvbn", {"conditionals": "tables", "order": "random"}),
     "fvbn, polynomial least squares": (
         "fvbn",

@@ -135,6 +135,7 @@ def test_a_run_remembers_device_and_precision(tmp_path: Path) -> None:
 
 ELSEWHERE = {
     "rbm": lambda one, X, y: [one.weights_, one.visible_bias_, one.hidden_bias_],
+    "draw": lambda one, X, y: [one.active_latents(X), one.canvases(X), one.sample(2, return_canvas=True)],
     "vae": lambda one, X, y: [one.elbo(X, 2), one.active_latents(X), one.log_prob_bound(X), one.transform(X)],
     "gan": lambda one, X, y: [one.log_prob_bound(X, 0.5), one.sample(3)],
     "conditional-gan": lambda one, X, y: [one.sample(3), one.sample(2, y[0])],

@@ -37,7 +37,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "spike-and-slab-sparse-coding": {"n_components": 3},
     "mcrbm": {"n_mean": 4, "n_covariance": 4},
     "vae": {"max_updates": 2000}, "nade": {"max_updates": 800}, "rnade": {"max_updates": 300},
-    "deep-nade": {"epochs": 100}, "nade-k": {"epochs": 40},
+    "deep-nade": {"epochs": 100}, "nade-k": {"epochs": 40}, "draw": {"max_updates": 600},
     "gan": {"max_updates": 2000}, "conditional-gan": {"max_updates": 2000},
     "dcgan": {"max_updates": 250}, "rnn-lm": {"max_updates": 200}, "gru-lm": {"max_updates": 120},
     "matrix-factorization": {"n_factors": 3, "learner": "als"},

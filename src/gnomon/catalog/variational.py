@@ -37,6 +37,15 @@ ENTRIES = (
         takes="table of 0 and 1",
     ),
     Entry(
+        "draw", "DRAW (deep recurrent attentive writer)", "DRAW 深度循环注意力写入网络", "model",
+        ("density", "represent", "generate"), "gnomon.systems.variational.draw:DRAW",
+        "Gregor, Danihelka, Graves, Rezende and Wierstra 2015", ("GEN-091",),
+        {
+            "n_steps": 2, "n_latent": 1, "units": 16, "attention": "none", "epochs": 40, "learning_rate": 0.02,
+            "batch_size": 16,
+        },
+    ),
+    Entry(
         "vae", "Variational autoencoder", "变分自编码器", "model",
         ("density", "represent", "generate"), "gnomon.systems.variational.vae:VAE",
         "Kingma and Welling 2014; Rezende and others 2014",

@@ -105,9 +105,12 @@ def command(
         n, features = len(found), targets(found)
     else:
         found = system.sample(n, random_state=seed, **options)
+    across = None
+    if "return_canvas" in options:
+        found, across = in_lines(*found)
     rows = found[0] if isinstance(found, tuple) else found
     if out is not None and Path(out).suffix.lower() in PICTURES:
-        _draw(out, rows, features, system)
+        _draw(out, rows, features, system, across)
     elif sounds:
         _play(str(out), rows, int(rate or 0))
     else:
@@ -123,7 +126,15 @@ def command(
         write_rows(None, found, header(found, features))
 
 
-def _draw(out: str, rows: Any, features: list[str] | None, system: Any) -> None:
+def in_lines(rows: Any, canvas: Any) -> tuple[Any, int]:
+    """Each row behind what its canvas was after each step, (n * (steps + 1), d), and how many belong together."""
+    import numpy as np
+
+    lines = np.concatenate([canvas, rows[:, None]], axis=1)
+    return lines.reshape(-1, rows.shape[1]), lines.shape[1]
+
+
+def _draw(out: str, rows: Any, features: list[str] | None, system: Any, across: int | None = None) -> None:
     """Write images as a picture of all of them side by side."""
     from gnomon.data.images import shape_of
     from gnomon.evaluation.grids import enlargement, sample_grid
@@ -133,7 +144,7 @@ def _draw(out: str, rows: Any, features: list[str] | None, system: Any) -> None:
         raise UserValueError("only images have a picture", "--out", "write .csv, .parquet or .npy, .txt for sentences")
     if not len(rows):
         raise UserValueError("a picture needs at least 1 sample, got 0", "-n", "draw more")
-    write_picture(out, sample_grid(rows, tuple(shape), factor=enlargement(shape)))
+    write_picture(out, sample_grid(rows, tuple(shape), across=across, factor=enlargement(shape)))
 
 
 def _play(out: str, rows: Any, rate: int) -> None:

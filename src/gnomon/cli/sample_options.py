@@ -12,7 +12,8 @@ from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = ["PARAMETERS", "arguments_of", "drawing_options"]
 
-PARAMETERS = {"steps": ("steps",), "length": ("length",), "means": ("means",), "label": ("y", "style")}
+PARAMETERS = {"steps": ("steps",), "length": ("length",), "means": ("means",), "label": ("y", "style"),
+              "canvas": ("return_canvas",)}  # fmt: skip
 """Of each option the names that ``System.sample`` has for it."""
 SHOWN = 8
 """Labels that a refusal names at most."""
@@ -22,6 +23,7 @@ def drawing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of `PARAMETERS`."""
     for option in (
         click.option("--label", metavar="LABEL", help="Rows of this class, of a model of rows and labels."),
+        click.option("--canvas", is_flag=True, help="Before each row the canvas after each step (draw)."),
         click.option("--means", is_flag=True, help="What the columns are on average in place of the last draw (dbn)."),
         click.option(
             "--length", type=click.IntRange(0), metavar="N",

@@ -94,8 +94,9 @@ class StepwiseCodes:
         n = len(self.x)
 
         def chosen(codes: Any, step: int) -> torch.Tensor:
-            rows = codes.like(*(one.reshape(n, -1) for one in codes.parameters))
-            return choose(rows, noise.child(f"step_{step}")).reshape(n * draws, -1)
+            rows = codes.like(*(one.reshape(n, draws * one.shape[1]) for one in codes.parameters))
+            z = choose(rows, noise.child(f"step_{step}"))
+            return z.reshape(n * draws, z.shape[1] // draws)
 
         self._last = self._walk(self.x if draws == 1 else self.x.repeat_interleave(draws, 0), chosen)
         return self._last[0]
@@ -114,7 +115,11 @@ class StepwiseCodes:
         if self._last is not None and self._last[0] is z:
             return self._last[1]
         steps = z.chunk(self.model.n_steps, 1)
-        return self._walk(self.x.repeat_interleave(len(z) // len(self.x), 0), lambda codes, step: steps[step])[1]
+        return self._walk(self.x.repeat_interleave(self._draws_of(z), 0), lambda codes, step: steps[step])[1]
+
+    def _draws_of(self, z: torch.Tensor) -> int:
+        """Draws of each row; 1 where a process has no row of the batch."""
+        return len(z) // len(self.x) if len(self.x) else 1
 
     def given(self, z: torch.Tensor) -> Codes:
         """q of every step given the earlier ones of each draw: independent variables of n * draws rows."""
@@ -136,7 +141,7 @@ class StepwiseCodes:
     def scores(self, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Parameters of all steps along each draw, and derivatives of log q(z | x) by them, (n, draws, p)."""
         both = self.given(z).scores(z)
-        parameters, found = (one.reshape(len(self.x), -1, one.shape[-1]) for one in both)
+        parameters, found = (one.reshape(len(self.x), self._draws_of(z), one.shape[-1]) for one in both)
         return parameters, found
 
     def states(self) -> torch.Tensor | None:

@@ -27,7 +27,7 @@ from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "AutoDecoder", "ConvDecoder", "ConvEncoder", "ConvNetwork", "DecoderNetwork", "DenseDecoder", "DenseEncoder",
-    "DenseNetwork", "EncoderNetwork", "begin_network", "build_network", "image_shape_of",
+    "DenseNetwork", "EncoderNetwork", "begin_network", "build_network", "image_shape_of", "maps_of", "rows_of",
 ]  # fmt: skip
 
 KERNEL, STRIDE, PADDING = 4, 2, 1
@@ -130,6 +130,21 @@ class _Builder:
         return stack
 
 
+def maps_of(x: torch.Tensor, shape: Shape) -> torch.Tensor:
+    """Flat rows of one or more images, channels last, as maps (n, images * channels, rows, columns)."""
+    rows, columns, channels = shape
+    if channels == 1:
+        return x.reshape(len(x), -1, rows, columns)
+    images = x.reshape(len(x), -1, rows, columns, channels).permute(0, 1, 4, 2, 3)
+    return images.reshape(len(x), -1, rows, columns)
+
+
+def rows_of(maps: torch.Tensor, images: int) -> torch.Tensor:
+    """Maps (n, images * channels, rows, columns) as flat rows of so many images, channels last."""
+    n, channels, rows, columns = maps.shape
+    return maps.reshape(n, images, channels // images, rows, columns).permute(0, 1, 3, 4, 2).reshape(n, -1)
+
+
 class _AsImages(nn.Module):
     """Flat rows, channels last, as images (n, channels, rows, columns)."""
 
@@ -138,10 +153,7 @@ class _AsImages(nn.Module):
         self.shape = shape
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        rows, columns, channels = self.shape
-        if channels == 1:
-            return x.reshape(-1, 1, rows, columns)
-        return x.reshape(-1, rows, columns, channels).permute(0, 3, 1, 2).contiguous()
+        return maps_of(x, self.shape)
 
 
 class _AsMaps(nn.Module):
@@ -163,9 +175,7 @@ class _AsRows(nn.Module):
         self.width = width
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        n, maps, rows, columns = x.shape
-        images = x.reshape(n, self.width, maps // self.width, rows, columns)
-        return images.permute(0, 1, 3, 4, 2).reshape(n, -1)
+        return rows_of(x, self.width)
 
 
 class _Unpooled(nn.Module):

@@ -55,6 +55,10 @@ class Head(nn.Module):
         """Which of the numbers seen of a column, (d, seen), and of those answered, (width, d), it makes use of."""
         return torch.ones(columns, self.seen, dtype=torch.bool), torch.ones(self.width, columns, dtype=torch.bool)
 
+    def mean_inputs(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        """E[inputs(x) | z], shape (n, seen * d)."""
+        return self.mean(raw, at)
+
     def log_prob(self, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Log p(x | z) in nats, shape (n,)."""
         return self.log_probs(raw, x).sum(1)
@@ -173,6 +177,9 @@ class _Categories(Head):
 
     def inputs(self, x: torch.Tensor, at: slice = ALL) -> torch.Tensor:
         return functional.one_hot(x.long(), self.n).to(x.dtype).flatten(1)
+
+    def mean_inputs(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        return self._logits(raw, at).softmax(2).flatten(1)
 
     def _logits(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:
         """Log weights, shape (n, d, categories)."""

@@ -109,6 +109,12 @@ class _Mixed(Head):
             found[:, here, : head.seen] = head.inputs(x[:, here]).reshape(len(x), len(here), head.seen)
         return found.flatten(1)
 
+    def mean_inputs(self, raw: torch.Tensor, at: slice = ALL) -> torch.Tensor:
+        found = raw.new_zeros((len(raw), raw.shape[1] // self.width, self.seen))
+        for head, here, numbers, own in self._split(raw, at):
+            found[:, here, : head.seen] = head.mean_inputs(numbers, own).reshape(len(raw), len(here), head.seen)
+        return found.flatten(1)
+
     def log_probs(self, raw: torch.Tensor, x: torch.Tensor, at: slice = ALL) -> torch.Tensor:
         found = torch.empty_like(x)
         for head, here, numbers, own in self._split(raw, at):

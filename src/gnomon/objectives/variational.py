@@ -27,7 +27,8 @@ from gnomon.objectives.baselines import LatentDraws
 from gnomon.objectives.estimators import GradientEstimator
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["ELBO", "IWAE", "VariationalObjective", "codes_at", "log_weights"]
+__all__ = ["ELBO", "IWAE", "VariationalObjective", "codes_at", "likelihood_and_divergence",
+           "log_weights"]  # fmt: skip
 
 
 def log_weights(model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any) -> torch.Tensor:
@@ -59,11 +60,29 @@ def codes_at(codes: Any, z: torch.Tensor) -> Any:
     return codes if given is None else given(z)
 
 
-def _likelihood(model: Any, codes: Any, rows: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    """Log p(x | z), by what `codes` have found on the way to z where they keep it."""
-    own = getattr(codes, "log_likelihood", None)
-    found: torch.Tensor = model.log_likelihood(rows, z) if own is None else own(rows, z)
-    return found
+def likelihood_and_divergence(
+    model: Any, x: torch.Tensor, z: torch.Tensor, codes: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log p(x | z) of the draws of each row, (n, draws), and KL(q || p) of the latent variables in closed form.
+
+    Parameters
+    ----------
+    model : object with ``log_likelihood(x, z)`` and ``divergence(codes)``
+    x : tensor of shape (n, ...)
+    z : tensor of shape (n * draws, d)
+        The draws of a row beside each other.
+    codes : distribution q(z | x) of the n rows
+        Where it has a ``log_likelihood(x, z)`` of its own, by what was found on the way to z, that is asked.
+
+    Returns
+    -------
+    two tensors
+        The divergence of shape (n, variables), or (n, draws, variables) where it is known given a draw alone.
+    """
+    n, draws, at = len(x), _draws_of(x, z), codes_at(codes, z)
+    source = codes if hasattr(codes, "log_likelihood") else model
+    likelihood, divergence = source.log_likelihood(_repeated(x, draws), z).reshape(n, draws), model.divergence(at)
+    return likelihood, divergence if at is codes else divergence.reshape(n, draws, divergence.shape[1])
 
 
 def _draws_of(x: torch.Tensor, z: torch.Tensor) -> int:
@@ -226,12 +245,12 @@ class _EvidenceBound(_Bound):
         form = self.recipe.form
         if form == "monte-carlo":
             return super().parts(model, x, z, codes, seen)
+        if form == "kl":
+            return likelihood_and_divergence(model, x, z, codes)
         n, draws, at = len(x), _draws_of(x, z), codes_at(codes, z)
-        rows, by = _repeated(x, draws), (n,) if at is codes else (n, draws)
-        if form == "entropy":
-            return model.log_joint(rows, z).reshape(n, draws), at.entropy().reshape(by)
-        likelihood, divergence = _likelihood(model, codes, rows, z), model.divergence(at)
-        return likelihood.reshape(n, draws), divergence.reshape(*by, divergence.shape[1])
+        entropy = at.entropy()
+        joint = model.log_joint(_repeated(x, draws), z).reshape(n, draws)
+        return joint, entropy if at is codes else entropy.reshape(n, draws)
 
     def closed(self, closed: Any, noise: Noise | None) -> Any:
         if self.recipe.form != "kl":

@@ -1,4 +1,4 @@
-"""The section about reconstructions: held-out rows, and what is left of them after they went through the codes."""
+"""Sections about held-out rows that went through the codes: what is left of them, and how they are painted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from gnomon.report.page import Section, paragraph, table
 from gnomon.report.subject import Subject
 from gnomon.tasks import pictures as drawings
 
-__all__ = ["explained", "rebuilt_of", "reconstruction"]
+__all__ = ["canvas_of", "explained", "rebuilt_of", "reconstruction"]
 
 MOST = 8
 """Rows that are shown."""
 MOST_COLUMNS = 12
+MOST_STEPS = 10
+"""Of a canvas that are shown."""
 
 
 def rebuilt_of(subject: Subject) -> Section | None:
@@ -52,6 +54,27 @@ def rebuilt_of(subject: Subject) -> Section | None:
     return Section(
         "Reconstructions", reading, body + table(header, lines, right=range(1, len(header)), caption="reconstructions")
     )
+
+
+def canvas_of(subject: Subject) -> Section | None:
+    """The canvas after each step, of rows that are drawn and of held-out rows; None of a system without one."""
+    system: Any = subject.system
+    if subject.held is None or subject.held.images is None or not hasattr(system, "canvases"):
+        return None
+    given: Any = np.asarray(subject.examples[0])
+    given = given[drawings.some(len(given), MOST)].reshape(-1, given[0].size)
+    drawn, painted = system.sample(MOST, return_canvas=True, random_state=0)
+    found = []
+    for title, canvas, rows in (
+        ("Samples", painted, drawn), ("Held-out rows", system.canvases(given), given),
+    ):  # fmt: skip
+        steps = drawings.some(canvas.shape[1], MOST_STEPS)
+        lines = np.concatenate([canvas[:, steps], np.asarray(rows).reshape(len(rows), 1, -1)], 1)
+        images = lines.reshape(-1, lines.shape[2])
+        figure = drawings.rows(images, subject.held.images, "", across=lines.shape[1])
+        found.append(picture(figure, title, f"After steps {', '.join(str(step + 1) for step in steps)}, and the row."))
+    reading = "A line for each row: the mean that the canvas says after each step, and at its end the row itself."
+    return Section("Canvas", reading, pictures(found))
 
 
 def reconstruction(system: Any, rows: Any) -> Any:

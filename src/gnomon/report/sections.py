@@ -16,7 +16,7 @@ from gnomon.report.machines import chains_of_fit, chains_of_model, depths_of, la
 from gnomon.report.matters import explanation_of
 from gnomon.report.page import Section, details, facts, numeric, paragraph, table
 from gnomon.report.parts import components_of, samples_of
-from gnomon.report.rebuilt import rebuilt_of
+from gnomon.report.rebuilt import canvas_of, rebuilt_of
 from gnomon.report.seen import seen_of
 from gnomon.report.subject import Subject
 from gnomon.report.tallies import tallies_of
@@ -168,9 +168,9 @@ def diagnosis_of(subject: Subject) -> Section | None:
 
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    scores_of, figures_of, texts_of, translations_of, rebuilt_of, samples_of, landscape_of, modes_of, chains_of_model,
-    depths_of, seen_of, mistakes_of, explanation_of, components_of, history_of, inside_of, chains_of_fit, weights_of,
-    diagnosis_of, data_of, system_of,
+    scores_of, figures_of, texts_of, translations_of, rebuilt_of, samples_of, canvas_of, landscape_of, modes_of,
+    chains_of_model, depths_of, seen_of, mistakes_of, explanation_of, components_of, history_of, inside_of,
+    chains_of_fit, weights_of, diagnosis_of, data_of, system_of,
 )  # fmt: skip
 
 

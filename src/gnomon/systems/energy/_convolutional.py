@@ -12,10 +12,9 @@ import torch
 from gnomon.contracts import Array, State
 from gnomon.distributions.pooled_units import DeterministicMaxUnits, PooledUnits, ProbabilisticMaxUnits
 from gnomon.distributions.units import BernoulliUnits, Units
-from gnomon.errors import UserValueError
-from gnomon.nn.encoders import image_shape_of
 from gnomon.numeric.tensors import is_tensor
 from gnomon.recipes.fields import Doc
+from gnomon.system.image_rows import ShapedRows, check_sides
 from gnomon.systems.energy._binary import BinaryRows, lent
 from gnomon.systems.energy._machine import MachineSystem
 from gnomon.systems.energy.convolution import ConvolutionalLink, places_of
@@ -220,19 +219,9 @@ def _units(layer: Maps, places: tuple[int, int]) -> tuple[Units, tuple[int, int,
     return kind, (places[0] // height, places[1] // width, layer.n)
 
 
-def _check_sides(name: str, sides: Any, lengths: tuple[int, ...]) -> None:
-    """Refuse what is no rows and columns (and channels)."""
-    given = sides if isinstance(sides, tuple | list | np.ndarray) else ()
-    whole = [hasattr(side, "__index__") and not isinstance(side, bool) and side >= 1 for side in given]
-    if len(given) not in lengths or not all(whole):
-        form = "(rows, columns)" + (" or (rows, columns, channels)" if len(lengths) > 1 else "")
-        raise UserValueError(f"{name} must be {form}, whole numbers of at least 1, got {sides!r}", name)
-
-
-class HasWindows(MachineSystem):
+class HasWindows(ShapedRows, MachineSystem):
     """Base of the systems whose hidden units see windows of an image, by kernels that are the same everywhere."""
 
-    ordered_columns: ClassVar[bool] = True
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "kernel": {"kernel": (1, 3)}, "image_shape": {"n_maps": 1, "kernel": (8, 8), "mode": "valid"},
     }  # fmt: skip
@@ -248,24 +237,10 @@ class HasWindows(MachineSystem):
     visible_bias: Annotated[
         Literal["channel", "pixel"], Doc("Whether all pixels of a channel share a bias, or each has one.")
     ] = "pixel"
-    image_shape: Annotated[
-        tuple[Annotated[int, "[1, inf)"], ...] | None,
-        Doc(
-            "(rows, columns) or (rows, columns, channels) of a row. Where not given a row is a square image, or, if "
-            "the columns are no square, a sequence, which is an image of one row."
-        ),
-    ] = None
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        _check_sides("kernel", self.kernel, (2,))
-        if self.image_shape is not None:
-            _check_sides("image_shape", self.image_shape, (2, 3))
-
-    def _shape(self, n_features: int) -> tuple[int, int, int]:
-        """Rows, columns and channels of a row."""
-        given, side = self.image_shape, math.isqrt(n_features)
-        return image_shape_of((1, n_features) if given is None and side * side != n_features else given, n_features)
+        check_sides("kernel", self.kernel, (2,))
 
 
 class HasMaps(HasWindows, BinaryRows):
@@ -283,8 +258,8 @@ class HasMaps(HasWindows, BinaryRows):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        _check_sides("region", self.region, (2,))
+        check_sides("region", self.region, (2,))
 
     def _model(self, n_features: int, layers: Sequence[Maps], dtype: str) -> ConvolutionalModel:
-        shape = self._shape(n_features)
+        shape = self._shape_of_row(n_features)
         return ConvolutionalModel(shape, layers, getattr(torch, dtype), visible_bias=self.visible_bias)

@@ -300,7 +300,7 @@ class ConvSSRBM(HasWindows, SpikeAndSlabSystem):
 
     def make(self, n_features: int, dtype: str, mean: list[float], deviation: list[float]) -> ConvSSRBMModel:
         return ConvSSRBMModel(
-            self._shape(n_features), self.n_maps, self.kernel, self.mode, self.slab_dim, getattr(torch, dtype),
+            self._shape_of_row(n_features), self.n_maps, self.kernel, self.mode, self.slab_dim, getattr(torch, dtype),
             visible=self.visible_bias, safeguard=self.safeguard,
             spread=np.ones(n_features) if self._scales() else np.array(deviation), floor=self.floor,
         )  # fmt: skip

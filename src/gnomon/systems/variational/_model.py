@@ -1,4 +1,4 @@
-"""The model of a variational autoencoder: an encoder, a decoder, a prior and a likelihood."""
+"""Models of rows made of codes: a prior, a way from codes to the numbers of a likelihood, and an encoder."""
 
 from __future__ import annotations
 
@@ -15,44 +15,53 @@ from gnomon.nn.likelihoods import Head
 from gnomon.nn.module import Module
 from gnomon.systems.variational._completing import Completing, Latent
 
-__all__ = ["CompletingCodes", "SeeingCodes", "VAEModel", "single_row_bounds"]
+__all__ = ["CodesModel", "CompletingCodes", "SeeingCodes", "VAEModel", "single_row_bounds"]
 
 
-class VAEModel(Module):
-    r"""p(x, z) = p(z) p(x | z), and q(z | x) of an encoder that sees (x - shift) / scale.
+class CodesModel(Module):
+    r"""Base: p(x, z) = p(z) p(x | z), and q(z | x) of what sees (x - shift) / scale.
 
-    Where the likelihood is one of real numbers it is one of (x - shift) / scale too, and densities are those of x.
+    A subclass gives ``encode(x)``, q(z | x), ``raw(z)``, the numbers that the likelihood makes a distribution of, and
+    the two sets of its parameters. Where the likelihood is one of real numbers it is one of (x - shift) / scale too,
+    and densities are those of x.
 
     Parameters
     ----------
     n_features, n_latent : int
-    encoder : nn.Module
-        From (n, n_features * head.seen) to (n, n_latent * latents.width).
-    decoder : nn.Module
-        From (n, n_latent * latents.columns) to (n, n_features * head.width).
     latents : Latents
     head : Head
     scales : bool
         Whether the likelihood is one of the scaled row.
     dtype : torch.dtype
+    **networks : nn.Module
+        Of the subclass, by name.
     """
 
     shift: torch.Tensor
     scale: torch.Tensor
 
     def __init__(
-        self, n_features: int, n_latent: int, encoder: nn.Module, decoder: nn.Module, latents: Latents, head: Head,
-        scales: bool, dtype: torch.dtype,
+        self, n_features: int, n_latent: int, latents: Latents, head: Head, scales: bool, dtype: torch.dtype,
+        **networks: nn.Module,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.n_latent, self.latents, self.scales = n_latent, latents, scales
-        self.encoder, self.decoder, self.head = encoder, decoder, head
+        for name, network in networks.items():
+            self.add_module(name, network)
+        self.n_latent, self.latents, self.scales, self.head = n_latent, latents, scales, head
         self.register_buffer("shift", torch.zeros(n_features, dtype=dtype))
         self.register_buffer("scale", torch.ones(n_features, dtype=dtype))
 
     def encode(self, x: torch.Tensor) -> Any:
         """q(z | x) of each row."""
-        return self.latents.codes(self.encoder(self.head.inputs((x - self.shift) / self.scale)))
+        raise NotImplementedError
+
+    def raw(self, z: torch.Tensor) -> torch.Tensor:
+        """Numbers of p(x | z), shape (n, n_features * head.width)."""
+        raise NotImplementedError
+
+    def seen(self, x: torch.Tensor) -> torch.Tensor:
+        """What an encoder sees of rows, shape (n, n_features * head.seen)."""
+        return self.head.inputs((x - self.shift) / self.scale)
 
     def infer(self, x: torch.Tensor, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
         """A draw of q(z | x) for each row, and its log density."""
@@ -62,14 +71,17 @@ class VAEModel(Module):
 
     def log_likelihood(self, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
         """Log p(x | z) in nats, shape (n,)."""
-        raw = self.decoder(z)
+        return self.log_of_rows(x, self.raw(z))
+
+    def log_of_rows(self, x: torch.Tensor, raw: torch.Tensor) -> torch.Tensor:
+        """Log density of rows in nats under numbers of p(x | z), shape (n,)."""
         if not self.scales:
             return self.head.log_prob(raw, x)
         return self.head.log_prob(raw, (x - self.shift) / self.scale) - self.scale.log().sum()
 
     def log_seen(self, x: torch.Tensor, z: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
         """Log p(known cells | z) in nats, shape (n,); `seen` is 1 where a cell is known."""
-        raw = self.decoder(z)
+        raw = self.raw(z)
         if not self.scales:
             return (self.head.log_probs(raw, x) * seen).sum(1)
         each = self.head.log_probs(raw, (x - self.shift) / self.scale) - self.scale.log()
@@ -83,19 +95,11 @@ class VAEModel(Module):
         """Log p(z) in nats, shape (n,)."""
         return self.latents.log_prior(z)
 
-    def generative(self) -> list[nn.Parameter]:
-        """Parameters of p(x | z)."""
-        return [*self.decoder.parameters(), *self.head.parameters()]
-
-    def recognition(self) -> list[nn.Parameter]:
-        """Parameters of q(z | x)."""
-        return [*self.encoder.parameters()]
-
     def dream(self, n: int, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
         """n draws of p(x, z): rows, and what they were drawn from."""
         with torch.no_grad():
             z = self.sample_prior(n, noise.child("latent"))
-            return self._outside(self.head.sample(self.decoder(z), noise.child("row"))), z
+            return self._outside(self.head.sample(self.raw(z), noise.child("row"))), z
 
     def divergence(self, codes: Any) -> torch.Tensor:
         """KL(q(z_j | x) || p(z_j)) in nats, shape (n, n_latent)."""
@@ -112,7 +116,11 @@ class VAEModel(Module):
 
     def decode(self, z: torch.Tensor) -> torch.Tensor:
         """E[x | z], shape (n, n_features)."""
-        return self._outside(self.head.mean(self.decoder(z)))
+        return self.expected(self.raw(z))
+
+    def expected(self, raw: torch.Tensor) -> torch.Tensor:
+        """The mean that numbers of p(x | z) say, shape (n, n_features)."""
+        return self._outside(self.head.mean(raw))
 
     def sample(self, n: int, noise: Noise) -> Any:
         """n rows, a NumPy array: z from the prior, then x from p(x | z)."""
@@ -122,13 +130,52 @@ class VAEModel(Module):
         return x * self.scale + self.shift if self.scales else x
 
 
+class VAEModel(CodesModel):
+    """Two networks: one from a row to q(z | x), one from z to the numbers of p(x | z).
+
+    Parameters
+    ----------
+    n_features, n_latent : int
+    encoder : nn.Module
+        From (n, n_features * head.seen) to (n, n_latent * latents.width).
+    decoder : nn.Module
+        From (n, n_latent * latents.columns) to (n, n_features * head.width).
+    latents, head, scales, dtype
+        As of `CodesModel`.
+    """
+
+    encoder: nn.Module
+    decoder: nn.Module
+
+    def __init__(
+        self, n_features: int, n_latent: int, encoder: nn.Module, decoder: nn.Module, latents: Latents, head: Head,
+        scales: bool, dtype: torch.dtype,
+    ) -> None:  # fmt: skip
+        super().__init__(n_features, n_latent, latents, head, scales, dtype, encoder=encoder, decoder=decoder)
+
+    def encode(self, x: torch.Tensor) -> Any:
+        return self.latents.codes(self.encoder(self.seen(x)))
+
+    def raw(self, z: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.decoder(z)
+        return found
+
+    def generative(self) -> list[nn.Parameter]:
+        """Parameters of p(x | z)."""
+        return [*self.decoder.parameters(), *self.head.parameters()]
+
+    def recognition(self) -> list[nn.Parameter]:
+        """Parameters of q(z | x)."""
+        return [*self.encoder.parameters()]
+
+
 class CompletingCodes(Completing):
-    """A `VAEModel` whose missing cells are drawn given z."""
+    """A `CodesModel` whose missing cells are drawn given z."""
 
     @torch.no_grad()
     def refill(self, x: torch.Tensor, z: Latent, missing: Any, noise: Noise) -> torch.Tensor:
         """The row with its missing cells drawn given z."""
-        drawn = self.model._outside(self.model.head.sample(self.model.decoder(z[0]), noise))
+        drawn = self.model._outside(self.model.head.sample(self.model.raw(z[0]), noise))
         filled: torch.Tensor = where(missing, drawn, x)
         return filled
 
@@ -146,10 +193,10 @@ class SeeingCodes:
 
     Parameters
     ----------
-    model : VAEModel
+    model : CodesModel
     """
 
-    def __init__(self, model: VAEModel) -> None:
+    def __init__(self, model: CodesModel) -> None:
         self.model = model
 
     def infer(self, x: torch.Tensor, noise: Noise) -> tuple[torch.Tensor, torch.Tensor]:
@@ -167,13 +214,13 @@ class SeeingCodes:
 
 
 def single_row_bounds(
-    model: VAEModel, x: torch.Tensor, noise: Noise, steps: int, draws: int, rate: float = 0.02
+    model: CodesModel, x: torch.Tensor, noise: Noise, steps: int, draws: int, rate: float = 0.02
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Evidence lower bounds of each row, by the encoder and by parameters of q of its own, raised from there.
 
     Parameters
     ----------
-    model : VAEModel
+    model : CodesModel
     x : tensor of shape (n, n_features)
     noise : Noise
     steps, draws : int

@@ -64,6 +64,15 @@ class LatentViews:
     posterior: Any
     model_: Any
 
+    @property
+    def n_variables(self) -> int:
+        """Latent variables of a row."""
+        return self.n_latent
+
+    def _divergences(self, codes: Any) -> Any:
+        """KL(q(z_j | x) || p(z_j)) in nats, shape (n, n_variables)."""
+        return self.model_.divergence(codes)
+
     def latent_grid(
         self, n: int = 10, *, span: tuple[float, float] | None = None, axes: tuple[int, int] = (0, 1)
     ) -> Array:
@@ -100,19 +109,19 @@ class LatentViews:
         -------
         dict
             ``count``: Score, how many are active; ``variance``: Var_x E_q[z_j | x]; ``divergence``: mean KL(q(z_j | x)
-            || p(z_j)) in nats; ``active``: bool; each array of shape (n_latent,).
+            || p(z_j)) in nats; ``active``: bool; each array with a number for each latent variable.
         """
         codes = self.posterior(X)
-        means = codes.mean.double().cpu().numpy()
+        means = codes.mean.detach().double().cpu().numpy()
         if len(means) < 2:
             raise UserValueError("X must have at least 2 rows, got 1", "X", "a variance needs two")
-        variance = means.var(0).reshape(self.n_latent, -1).sum(1)  # of all columns of a latent variable
+        variance = means.var(0).reshape(self.n_variables, -1).sum(1)  # of all columns of a latent variable
         active = variance > threshold
         count = Score(
-            float(active.sum()), name="active_latents", unit=f"of {self.n_latent}", n=len(means),
+            float(active.sum()), name="active_latents", unit=f"of {self.n_variables}", n=len(means),
             note=f"variance of the mean above {threshold:g}",
         )  # fmt: skip
-        divergence = self.model_.divergence(codes).double().mean(0).cpu().numpy()
+        divergence = self._divergences(codes).double().mean(0).cpu().numpy()
         return {"count": count, "variance": variance, "divergence": divergence, "active": active}
 
     # --- figures ------------------------------------------------------------------------------------------------
