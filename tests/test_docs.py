@@ -111,6 +111,8 @@ def files(folder):
     beans = pl.DataFrame({"long": random.normal(size=90), "wide": random.normal(size=90)})
     beans = beans.with_columns(variety=pl.Series(np.where(beans["long"] > 0, "borlotti", "navy")))
     beans.write_csv("beans.csv")
+    pl.DataFrame({"label": ["3", "7"]}).write_csv("labels.csv")
+    np.savez("spots.npz", X=random.integers(0, 256, (60, 8, 8), dtype=np.uint8), y=random.normal(size=(60, 3)))
     return folder
 
 
