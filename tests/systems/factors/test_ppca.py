@@ -120,7 +120,7 @@ def test_axes_are_scikit_learns_and_the_lost_variance_is_the_dropped_eigenvalues
     assert (largest > 0).all()
 
 
-@pytest.mark.spec("REP-004", "BAY-56")
+@pytest.mark.spec("REP-004", "BAY-56", "BAY-51")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_em_reaches_the_closed_form(seed):
     X = data(seed=seed)
@@ -353,7 +353,7 @@ def test_the_recorded_likelihood_is_the_models(k, rank):
     assert model.history_["log_likelihood"][-1] == pytest.approx(model.score(X), rel=1e-3)
 
 
-@pytest.mark.spec("REP-004", "BAY-56")
+@pytest.mark.spec("REP-004", "BAY-56", "BAY-51")
 def test_one_step_of_em_is_the_definition_with_the_new_w():
     """One regression step from any model, row by row by its definition; then the same density with z ~ N(0, I)."""
     random, X = np.random.default_rng(4), data(n=30)
