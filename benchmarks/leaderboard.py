@@ -41,7 +41,7 @@ PAIRS = (
     ("deep-nade", "nade"),
     ("vae, iwae", "vae"),
     ("sbn", "sbn, wake-sleep"),
-    ("sbn", "helmholtz-machine"),
+    ("helmholtz-machine, reweighted", "helmholtz-machine"),
 )
 """Which is to be above which."""
 
@@ -96,6 +96,9 @@ BOARD: Mapping[str, Entry] = {
     "vae, iwae": Entry("vae", {"objective": "iwae", **AUTOENCODER}, CODES, LARGE_CODES),
     "sbn": Entry("sbn", {"objective": "reweighted-wake-sleep", **BELIEF}, NETS, LARGE_NETS),
     "sbn, wake-sleep": Entry("sbn", {"objective": "wake-sleep", **BELIEF}, NETS, LARGE_NETS),
+    "helmholtz-machine, reweighted": Entry(
+        "helmholtz-machine", {"objective": "reweighted-wake-sleep", **BELIEF}, NETS, LARGE_NETS
+    ),
     "helmholtz-machine": Entry("helmholtz-machine", {"objective": "wake-sleep", **BELIEF}, NETS, LARGE_NETS),
 }
 
@@ -204,9 +207,9 @@ def main() -> None:
     print(f"{given.data}: {len(board.X)} rows, {len(board.V)} to choose, {len(board.T)} held out, seed {given.seed}")
     found = {name: board.line(name) for name in given.entries or BOARD}
     for name, one in sorted(found.items(), key=lambda item: -item[1].score.value):
-        print(f"{name:20s} {one.score}  {one.notes}")
+        print(f"{name:30s} {one.score}  {one.notes}")
         if one.score.note:
-            print(f"{'':20s} {one.score.note}")
+            print(f"{'':30s} {one.score.note}")
     for better, worse in PAIRS:
         if better in found and worse in found:
             difference, error = found[better].score.difference(found[worse].score)
