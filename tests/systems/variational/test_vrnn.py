@@ -18,7 +18,7 @@ from gnomon.numeric.noise import Noise
 from gnomon.objectives.estimators import ScoreFunction
 from gnomon.objectives.variational import ELBO, IWAE
 from gnomon.systems.variational._model import VAEModel
-from gnomon.systems.variational._vrnn_model import VRNNModel
+from gnomon.systems.variational._vrnn_model import VRNNModel, moments
 from gnomon.systems.variational.vrnn import VRNN
 from gnomon.training.group import Group
 from oracles.binary import all_states
@@ -527,6 +527,20 @@ def test_what_is_drawn_has_the_distribution_of_the_model():
     np.testing.assert_array_equal(
         system.generate(2, n=3, random_state=4)[1], system.generate(2, n=2, random_state=4)[1]
     )
+
+
+@pytest.mark.spec("GEN-092")
+def test_each_frame_is_drawn_given_the_memory_of_those_before():
+    """z and x of frame t at the same addresses of noise, from the memory that the frames before leave when read."""
+    model, noise = made(k=2), Noise(0, "x").rows(np.arange(5))
+    x, z = model.go_on(model.layer.initial(5), 3, noise)
+    with torch.no_grad():
+        states = model.read(x.flatten(1), z.flatten(1))[3]
+        for t in range(3):
+            drawn = moments(model.prior(states[:, t])).sample(noise.at(t).child("latent"))
+            np.testing.assert_allclose(z[:, t], drawn, atol=1e-12)
+            raw = model.decoder(torch.cat([drawn, states[:, t]], 1))
+            np.testing.assert_array_equal(x[:, t], model.head.sample(raw, noise.at(t).child("frame")))
 
 
 # --- fits -------------------------------------------------------------------------------------------------------------

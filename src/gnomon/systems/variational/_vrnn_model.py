@@ -14,7 +14,7 @@ from gnomon.nn.likelihoods import Head
 from gnomon.nn.module import Module
 from gnomon.nn.recurrent import Recurrent
 
-__all__ = ["FrameFactors", "SequenceCodes", "VRNNModel"]
+__all__ = ["FrameFactors", "SequenceCodes", "VRNNModel", "moments"]
 
 
 class Frames(NamedTuple):
