@@ -334,6 +334,11 @@ def test_the_linear_normal_case_is_bounded_by_kalmans_likelihood():
             assert bound.mean() - 5 * few.error < few.value < exact.mean() + 5 * few.error
             assert exact.mean() - 0.02 < many.value < exact.mean() + 5 * many.error
     assert bound[2] < exact[2] - 0.01  # one frame: the encoder is not the best one
+    mean, deviation = kalman(X[0][:, 0])[1][-1]
+    after = system.generate(1, X[0], n=4000, random_state=0)
+    spread = np.sqrt((EMIT * SLOPE * deviation) ** 2 + (EMIT * STEP) ** 2 + NOISE**2)
+    assert after.mean() == pytest.approx(EMIT * SLOPE * mean, abs=5 * spread / np.sqrt(4000))
+    assert after.std() == pytest.approx(spread, abs=5 * spread / np.sqrt(8000))
     found = system.filter(X, 20_000)
     for i, x in enumerate(X):
         mean, deviation = kalman(x[:, 0])[1].T
