@@ -95,6 +95,23 @@ def test_masses_sum_to_one_in_every_order_and_in_mixtures_of_them(likelihood, ti
 
 
 @pytest.mark.spec("GEN-120")
+def test_tied_weights_of_a_code_are_those_of_the_code():
+    """Two columns of three codes: what enters for a code leaves for it, and shares are what is filled in."""
+    model = made(k=2, d=2, likelihood=CategoricalLikelihood(3), tie=True)
+    weight, c, b = (one.detach().numpy() for one in (model.first.weight, model.first.bias, model.b))
+    offset, m, code = model.head.offset.numpy(), np.array([1.0, 0.0]), 2
+    shares = np.exp(offset[:, 1] - logsumexp(offset[:, 1]))
+    for _ in range(2):
+        h = expit(weight[:, :6] @ np.concatenate([np.eye(3)[code], shares]) + weight[:, 6:] @ m + c)
+        logits = np.array([weight[:, 3 + k] @ h + b[2 * k + 1] for k in range(3)]) + offset[:, 1]
+        shares = np.exp(logits - logsumexp(logits))
+    for k in range(3):
+        row = torch.tensor([[float(code), float(k)]], dtype=F64)
+        found = model.log_given(row, torch.tensor([[True, False]]))[0, 1].item()
+        assert found == pytest.approx(np.log(shares[k]), rel=1e-11)
+
+
+@pytest.mark.spec("GEN-120")
 def test_along_an_order_each_column_is_predicted_from_those_before_it():
     model, rows = made(hidden=(5,)), all_states(4).astype(float)
     order = model.order.tolist()
