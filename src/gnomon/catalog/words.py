@@ -165,7 +165,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "helmholtz-machine": "wake-sleep recognition network 醒睡 唤醒睡眠 识别网络 亥姆霍兹",
     "draw": "recurrent VAE canvas glimpse attention 循环变分 画布 注意力 逐步绘制",
     "vae": "VAE 变分自动编码器 自编码器 autoencoder",
-    "vrnn": "VRNN variational RNN latent variable sequence time series 时间序列 序列 循环神经网络 变分自编码器",
+    "vrnn": "VRNN variational RNN latent variable sequence time series 时间序列 序列 循环神经网络 变分",
     "gan": "GAN 生成式对抗网络 对抗生成网络",
     "conditional-gan": "CGAN 条件GAN 生成式对抗网络 对抗生成网络",
     "dcgan": "DCGAN 卷积神经网络 CNN 生成式对抗网络 对抗生成网络",
