@@ -84,7 +84,8 @@ def test_draws_have_the_probabilities_of_cells_and_intervals(system, one):
     model = one
     if system == "nade":
         likelihood = MixedLikelihood((0, 2, 3))
-        model = NADE(n_hidden=8, likelihood=likelihood, epochs=8, learning_rate=0.02, random_state=0).fit(rows(400))
+        options = {"n_hidden": 8, "epochs": 8, "learning_rate": 0.02, "random_state": 0}
+        model = NADE(likelihood=likelihood, order=Chosen((2, 1, 0)), **options).fit(rows(400))
     ends = np.array([8.0, 9.5, 10.5, 12.0])
     p = np.exp(joint(model)) * STEP
     assert p.sum() == pytest.approx(1, abs=1e-9)
@@ -97,6 +98,14 @@ def test_draws_have_the_probabilities_of_cells_and_intervals(system, one):
     statistic = ((counts - expected)[large] ** 2 / expected[large]).sum()
     assert chi2.sf(statistic, large.sum() - 1) > ALARM
     assert abs(counts[~large].sum() - expected[~large].sum()) < 6 * np.sqrt(expected[~large].sum() + 1)
+
+
+@pytest.mark.spec("GEN-115")
+def test_columns_of_one_kind_begin_with_shares_of_their_own():
+    X = np.column_stack([rows(200), np.random.default_rng(6).random(200) < 0.9]).astype(float)
+    model = fitted(X, (0, 1, 2, 3), kinds=(0, 2, 3, 2), epochs=1, learning_rate=1e-9)
+    for column in (1, 3):
+        assert model.conditional(column, X).mean[0, 0] == pytest.approx(X[:, column].mean(), abs=1e-5)
 
 
 @pytest.mark.spec("GEN-115")
