@@ -141,7 +141,7 @@ def test_imputed_values_follow_the_fit_with_known_latents(tmp_path):
     [
         (np.zeros((60, 3)), "auto", r"latents must have 60 rows and 2 columns, one per component, got .*\(60, 3\)"),
         (np.array([[0.0, np.nan]] * 60), "auto", r"a row of latents must be known whole or not at all .*row 0"),
-        (np.zeros((60, 2)), "closed", "the closed form takes no known latents"),
+        (np.zeros((60, 2)), "closed", "method must be em or auto where latents are known"),
     ],
 )
 def test_latents_that_cannot_be_known_are_refused(latents, method, words):

@@ -181,7 +181,7 @@ def test_chunks_and_what_is_refused():
     assert bounds[-1] > bounds[0] + 0.1 and "log_likelihood" not in stream.history_
     whole = PPCA(n_components=1, method="map", noise=0.3, random_state=0).fit(X)
     assert stream.score(X) == pytest.approx(whole.score(X), abs=0.05)
-    with pytest.raises(UserError, match="hard EM takes no known latents"):
+    with pytest.raises(UserError, match="method must be em or auto where latents are known"):
         PPCA(n_components=1, method="map").fit(X, latents=np.ones((200, 1)))
     with pytest.raises(UserError, match="noise must be"):
         PPCA(noise=-1.0).fit(X)

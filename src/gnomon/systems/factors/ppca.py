@@ -200,8 +200,7 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
         if missing.any() and self.method == "closed":
             raise UserValueError("the closed form needs complete rows, got NaN", "method", 'use method="em" or "auto"')
         if "y" in examples.fields and self.method in ("closed", "map"):
-            what = {"closed": "the closed form takes", "map": "hard EM takes"}[self.method]
-            raise UserValueError(f"{what} no known latents", "method", 'use method="em" or "auto"')
+            raise UserValueError.must("method", "be em or auto where latents are known", self.method)
         return examples
 
     def _known(self, latents: Any, n: int, d: int) -> Array:
