@@ -284,7 +284,7 @@ def test_an_inception_block_with_a_residual_connection():
 
     values = [p.detach().clone().requires_grad_() for p in block.parameters()]
     assert torch.autograd.gradcheck(call, (x[:1, :, :3, :3].clone().requires_grad_(), *values))
-    model = GoogLeNetModel((8, 8, 1), 3, width=0.03, scale=0.2, stem="small", factors=True)
+    model = GoogLeNetModel((8, 8, 1), 3, width=0.03, residual_scale=0.2, stem="small", factors=True)
     assert model.scores(torch.zeros(2, 8, 8, 1)).shape == (2, 3)
 
 

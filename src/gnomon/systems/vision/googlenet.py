@@ -64,7 +64,7 @@ class GoogLeNetModel(ConvNetModel):
         Inception-BN.
     factors : bool, default False
         Windows in factors: form A in the first group, B in the second, C in the third.
-    scale : float >= 0, default 0
+    residual_scale : float >= 0, default 0
         Above 0 the blocks are residual, their branches times this; the first block of a group gets its input projected.
     activation : Activation, default ReLU()
     dtype : torch.dtype, default torch.float32
@@ -84,7 +84,7 @@ class GoogLeNetModel(ConvNetModel):
         stem: Stem = "large",
         batch_norm: bool = False,
         factors: bool = False,
-        scale: float = 0.0,
+        residual_scale: float = 0.0,
         activation: Activation | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
@@ -105,14 +105,14 @@ class GoogLeNetModel(ConvNetModel):
             for widths in group:
                 widths = narrowed(widths, width)
                 outputs = channels_out(widths, form)
-                if scale and outputs != inputs:
+                if residual_scale and outputs != inputs:
                     projection = shortcut_for(inputs, outputs, norm=batch_norm, bias=not batch_norm, dtype=dtype)
                     assert projection is not None
                     self.features.append(projection)
                     inputs = outputs
                 block = (
-                    residual_inception(inputs, widths, form=form, scale=scale, **settings)
-                    if scale
+                    residual_inception(inputs, widths, form=form, scale=residual_scale, **settings)
+                    if residual_scale
                     else inception(inputs, widths, form=form, **settings)
                 )
                 self.features.append(block)
@@ -126,7 +126,7 @@ class GoogLeNet(ConvNet):
     The default is a small form for images of 8 x 8 pixels and more: a quarter of the channels, a stem of stride 1,
     normalized over the batch (Inception-BN). For photographs of 224 x 224 pixels ``stem="large", width=1`` is
     GoogLeNet without its auxiliary heads where ``batch_norm=False``; ``factors=True`` takes the windows in factors
-    (Inception-V3's blocks), ``scale=0.2`` adds residual connections (Inception-ResNet).
+    (Inception-V3's blocks), ``residual_scale=0.2`` adds residual connections (Inception-ResNet).
 
     Attributes
     ----------
@@ -161,14 +161,14 @@ class GoogLeNet(ConvNet):
     factors: Annotated[bool, Doc("Whether wide windows are taken as several narrow ones (Inception-V3's blocks).")] = (
         False
     )
-    scale: Annotated[
+    residual_scale: Annotated[
         float, "[0, inf)", Doc("Above 0 blocks are added to their input times this, 0.1 to 0.3; 0 leaves inputs out.")
     ] = 0.0
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
             "width": float(self.width), "stem": self.stem, "batch_norm": self.batch_norm, "factors": self.factors,
-            "scale": float(self.scale),
+            "residual_scale": float(self.residual_scale),
         }  # fmt: skip
 
     def min_batch_size(self) -> int:
