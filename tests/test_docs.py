@@ -98,10 +98,6 @@ def files(folder):
         churned=pl.when(pl.col("age") + pl.col("spent") > 150).then(pl.lit("yes")).otherwise(pl.lit("no"))
     )
     people.write_csv("people.csv")
-    gaps = [
-        pl.when(pl.col("age") % 3 == 0).then(None).otherwise(pl.col(name)).alias(name) for name in ("spent", "city")
-    ]
-    people.head(9).with_columns(gaps).write_csv("people-gaps.csv")
     people.drop("churned").head(9).write_csv("new-people.csv")
     people.drop("churned").head(9).write_csv("new.csv")
     houses = pl.DataFrame({"rooms": random.integers(1, 9, 120), "area": random.normal(90, 30, 120)})

@@ -9,7 +9,9 @@ from gnomon.cli.main import run
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("words", [["ppca", "--n-components", "1"], ["gaussian-rbm", "--epochs", "1"]])
+@pytest.mark.parametrize(
+    "words", [["ppca", "--n-components", "1"], ["gaussian-rbm", "--epochs", "1"], ["ppca", "--encode", "ordinal"]]
+)
 def test_codes_are_no_cells(words, tmp_path, capsys):
     random = np.random.default_rng(0)
     lines = [

@@ -117,7 +117,8 @@ def _states(found: Any, names: list[str], run: str) -> tuple[dict[str, Any], Any
 
 def _refuse_codes(run: str, found: Any) -> None:
     """Refuse a fit whose columns are not those of the file: codes are no cells that could be filled in."""
-    coded = [] if found is None else [step.name for step in found.steps if tuple(step.names) != (step.name,)]
+    steps = () if found is None else found.steps
+    coded = [one.name for one in steps if tuple(one.names) != (one.name,) or getattr(one, "codes", False)]
     if coded:
         what = f"impute needs a fit to columns of numbers, and {', '.join(map(repr, coded[:3]))} was coded"
         raise UserTypeError(what, run, f"fit without it: --drop {coded[0]}")
