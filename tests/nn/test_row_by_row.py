@@ -21,6 +21,7 @@ from gnomon.nn.convolution import Conv1d, Conv2d, _LastConv
 from gnomon.nn.dropout import Dropout, StochasticDepth
 from gnomon.nn.embedding import Embedding
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
+from gnomon.nn.gates import SqueezeExcitation
 from gnomon.nn.glimpses import GaussianAttention, Glimpse, WithoutAttention
 from gnomon.nn.inception import Widths, inception
 from gnomon.nn.layers import PHM, dense
@@ -33,6 +34,7 @@ from gnomon.nn.module import Module
 from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling, StochasticPool2d
 from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
 from gnomon.nn.residual import bottleneck_block
+from gnomon.nn.separable import SeparableConv2d
 from gnomon.nn.stages import DenseBlock
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
 from gnomon.numeric.noise import Noise
@@ -93,6 +95,8 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),
     "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),
     "residual": (lambda: bottleneck_block(2, 4, unit=ReLU(), inner=2, drop=0.5, dtype=F64), (IMAGES,)),
+    "separable": (lambda: SeparableConv2d(2, 3, 3, multiplier=2, dtype=F64), (IMAGES,)),
+    "channel attention": (lambda: SqueezeExcitation(2, 1, dtype=F64), (IMAGES,)),
     "inception": (lambda: inception(2, Widths(1, (1, 2), (1, 2), 1), unit=ReLU(), norm=True, dtype=F64), (IMAGES,)),
     "dense block": (lambda: DenseBlock(2, 2, 2, unit=ReLU(), bottleneck=2, dtype=F64), (IMAGES,)),
     "stochastic depth": (lambda: StochasticDepth(0.5), (IMAGES,)),

@@ -356,6 +356,7 @@ def test_channels_and_parameters_of_densenet():
 
 
 def test_a_text_of_layers():
+    assert layers_of("4d3") == [Layer("separable", 4, 3, 1)]
     assert layers_of("6c5-P2-16c3s2-g-10") == [
         Layer("convolution", 6, 5, 1), Layer("pooling", 0, 2, 2), Layer("convolution", 16, 3, 2), Layer("mean"),
         Layer("dense", 10),
@@ -374,11 +375,23 @@ def test_a_text_of_layers():
     )  # fmt: skip
 
 
+def test_a_text_with_a_separable_part():
+    model = prepared(CNNModel((9, 8, 2), 3, layers="4d3s2-g", dtype=F64))
+
+    def by_hand(w, x):
+        x = functional.relu(w.norm(w.conv(x, 2, 1, 2)))
+        x = functional.relu(w.norm(w.conv(x)))
+        return w.linear(x.mean((2, 3)))
+
+    agree(model, images((9, 8, 2)), by_hand)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("32c", "got '32c'"), ("", "got ''"), ("0c3", "got '0c3'"), ("32c3-128-p2", "p2 stands behind a layer"),
-        ("32c4", "give 32c5"), ("g-g", "g stands behind"), ("32c3,p2", "parts such as"), ("-3", "got ''"),
+        ("32c4", "give windows of 5"), ("32d2", "give windows of 3"),
+        ("g-g", "g stands behind"), ("32c3,p2", "parts such as"), ("-3", "got ''"),
     ],
 )  # fmt: skip
 def test_texts_that_are_no_layers(text, said):

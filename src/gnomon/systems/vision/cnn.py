@@ -13,6 +13,7 @@ from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.pooling import MaxPooling, Pooling
+from gnomon.nn.separable import separable_unit
 from gnomon.nn.stages import conv_unit
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
@@ -21,10 +22,12 @@ from gnomon.systems.vision._network import ConvNet, ConvNetModel
 __all__ = ["CNN", "CNNModel", "Layer", "layers_of"]
 
 FORM = re.compile(
-    r"(?P<maps>[1-9]\d*)c(?P<window>[1-9]\d*)(?:s(?P<stride>[1-9]\d*))?|p(?P<pool>[1-9]\d*)(?:s(?P<step>[1-9]\d*))?"
+    r"(?P<maps>[1-9]\d*)(?P<sort>[cd])(?P<window>[1-9]\d*)(?:s(?P<stride>[1-9]\d*))?|p(?P<pool>[1-9]\d*)(?:s(?P<step>[1-9]\d*))?"
     r"|(?P<mean>g)|(?P<units>[1-9]\d*)"
 )
 EXAMPLE = "32c3-p2-64c3-p2-128"
+BLOCKS: dict[str, Any] = {"convolution": conv_unit, "separable": separable_unit}
+"""What is built for the parts with windows that are learned."""
 
 
 class Layer(NamedTuple):
@@ -42,8 +45,9 @@ def layers_of(text: str) -> list[Layer]:
     Parameters
     ----------
     text : str
-        Joined by hyphens: ``32c3`` 32 maps with windows of 3 x 3 (``32c3s2`` two pixels apart), ``p2`` pooling of 2 x 2
-        (``p3s2`` of 3 x 3, two pixels apart), ``g`` the mean over all places, ``128`` a dense layer of 128 units.
+        Joined by hyphens: ``32c3`` 32 maps with windows of 3 x 3 (``32c3s2`` two pixels apart), ``32d3`` the same by a
+        depthwise convolution and one of 1 x 1 (MobileNet's block), ``p2`` pooling of 2 x 2 (``p3s2`` of 3 x 3, two
+        pixels apart), ``g`` the mean over all places, ``128`` a dense layer of 128 units.
 
     Raises
     ------
@@ -67,11 +71,11 @@ Layer(kind='mean', size=0, window=0, stride=1)]
             what = f"layers must be parts such as 32c3, p2, g or 128 joined by hyphens, got {part!r}"
             raise UserValueError(what, "layers", f"such as {EXAMPLE}")
         layer = _layer(match)
-        if layer.kind in ("convolution", "pooling", "mean") and any(one.kind in ("dense", "mean") for one in found):
+        if layer.kind != "dense" and any(one.kind in ("dense", "mean") for one in found):
             raise UserValueError(f"{part} stands behind a layer that has no places", "layers", f"such as {EXAMPLE}")
-        if layer.kind == "convolution" and layer.window % 2 == 0:
+        if layer.kind in BLOCKS and layer.window % 2 == 0:
             raise UserValueError(
-                f"windows of convolutions must be odd, got {part}", "layers", f"give {layer.size}c{layer.window + 1}"
+                f"windows of convolutions must be odd, got {part}", "layers", f"give windows of {layer.window + 1}"
             )
         found.append(layer)
     return found
@@ -79,7 +83,8 @@ Layer(kind='mean', size=0, window=0, stride=1)]
 
 def _layer(match: re.Match[str]) -> Layer:
     if match["maps"]:
-        return Layer("convolution", int(match["maps"]), int(match["window"]), int(match["stride"] or 1))
+        kind = "convolution" if match["sort"] == "c" else "separable"
+        return Layer(kind, int(match["maps"]), int(match["window"]), int(match["stride"] or 1))
     if match["pool"]:
         return Layer("pooling", 0, int(match["pool"]), int(match["step"] or match["pool"]))
     return Layer("mean") if match["mean"] else Layer("dense", int(match["units"]))
@@ -127,10 +132,11 @@ class CNNModel(ConvNetModel):
         for layer in parts:
             if layer.kind == "pooling":
                 self.features.append(pool.build(layer.window, layer.stride))
-            elif layer.kind == "convolution":
+            elif layer.kind in BLOCKS:
                 size, window, stride = layer.size, layer.window, layer.stride
+                block = BLOCKS[layer.kind]
                 self.features.append(
-                    conv_unit(channels, size, window, unit=unit, norm=batch_norm, stride=stride, dtype=dtype)
+                    block(channels, size, window, unit=unit, norm=batch_norm, stride=stride, dtype=dtype)
                 )
                 channels = size
         hidden = tuple(layer.size for layer in parts if layer.kind == "dense")
@@ -142,8 +148,8 @@ class CNN(ConvNet):
 
     ``layers="32c3-32c3-p2-64c3-p2-128"`` is two convolutions of 32 maps with windows of 3 x 3, pooling of 2 x 2, one
     convolution of 64 maps, pooling, a dense layer of 128 units; the dense layer of the scores is added. Convolutions
-    keep rows and columns (padding of half a window) unless a step is given, ``64c3s2``; ``g`` puts the mean over all
-    places in place of the flattened maps.
+    keep rows and columns (padding of half a window) unless a step is given, ``64c3s2``; ``64d3`` is a separable one, as
+    in MobileNets; ``g`` puts the mean over all places in place of the flattened maps.
 
     Attributes
     ----------
@@ -174,8 +180,8 @@ class CNN(ConvNet):
     layers: Annotated[
         str,
         Doc(
-            "Joined by hyphens: 32c3 is 32 maps of windows 3x3 (32c3s2 two pixels apart), p2 pooling of 2x2, g the "
-            "mean over all places, 128 a dense layer."
+            "Joined by hyphens: 32c3 is 32 maps of windows 3x3 (32c3s2 two pixels apart), 32d3 the same in two cheap "
+            "steps, p2 pooling of 2x2, g the mean over all places, 128 a dense layer."
         ),
     ] = "32c3-p2-64c3-p2-128"
     batch_norm: Annotated[bool, Doc("Whether convolutions are normalized over the batch before their units.")] = True

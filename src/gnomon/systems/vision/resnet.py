@@ -12,6 +12,7 @@ from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.convolution import convolution
+from gnomon.nn.gates import SqueezeExcitation
 from gnomon.nn.pooling import MaxPooling
 from gnomon.nn.residual import basic_block, bottleneck_block, pre_activation_block
 from gnomon.nn.stages import conv_unit
@@ -46,6 +47,8 @@ class ResNetModel(ConvNetModel):
     plain : bool, default False
         Basic blocks in which convolutions have biases and projections no norm, as in many texts; published weights
         have neither.
+    squeeze : int, default 0
+        Above 0 the changes of a block go through `gnomon.nn.gates.SqueezeExcitation` of this reduction.
     drop_path : float in [0, 1), default 0
         Probability to leave out the last block for a row in training; that of the others rises to it linearly.
     activation : Activation, default ReLU()
@@ -71,6 +74,7 @@ class ResNetModel(ConvNetModel):
         groups: int = 1,
         group_width: int = 64,
         plain: bool = False,
+        squeeze: int = 0,
         drop_path: float = 0.0,
         activation: Activation | None = None,
         dtype: torch.dtype = torch.float32,
@@ -92,6 +96,8 @@ class ResNetModel(ConvNetModel):
                 elif block == "basic":
                     settings |= {"bias": plain, "project_norm": not plain}
                 outputs = width * (EXPANSION if block == "bottleneck" else 1)
+                if squeeze:
+                    settings["gate"] = SqueezeExcitation(outputs, squeeze, unit=unit, dtype=dtype)
                 group.append(BLOCKS[block](inputs, outputs, **settings))
                 inputs = outputs
             self.features.append(group)
@@ -128,7 +134,7 @@ class ResNet(ConvNet):
     pooling. Deeper, ``depths=(9, 9, 9)`` is ResNet-56; ``channels=(64, 128, 256), block="pre-activation"`` and
     ``depths=(4, 4, 4)`` wide residual networks. For photographs of 224 x 224 pixels ``depths=(2, 2, 2, 2),
     channels=(64, 128, 256, 512), stem="large"`` is ResNet-18, with ``depths=(3, 4, 6, 3), block="bottleneck"``
-    ResNet-50, and with ``groups=32, group_width=4`` ResNeXt-50.
+    ResNet-50, and with ``groups=32, group_width=4`` ResNeXt-50; ``squeeze=16`` adds channel attention (SE-ResNet).
 
     Attributes
     ----------
@@ -175,6 +181,9 @@ class ResNet(ConvNet):
     group_width: Annotated[
         int, "[1, inf)", Doc("Channels of each branch in a group of 64 channels; wider groups have more in proportion.")
     ] = 64
+    squeeze: Annotated[
+        int, "[0, inf)", Doc("Above 0 each block weighs its channels by their means, through channels / squeeze units.")
+    ] = 0
     drop_path: Annotated[
         float, "[0, 1)", Doc("Probability to leave out the last block for an image in training; linear from 0 before.")
     ] = 0.0
@@ -199,7 +208,7 @@ class ResNet(ConvNet):
         return super().arguments(examples) | {
             "depths": tuple(map(int, self.depths)), "channels": tuple(map(int, self.channels)), "block": self.block,
             "stem": self.stem, "groups": int(self.groups), "group_width": int(self.group_width),
-            "drop_path": float(self.drop_path),
+            "squeeze": int(self.squeeze), "drop_path": float(self.drop_path),
         }  # fmt: skip
 
     def min_batch_size(self) -> int:
