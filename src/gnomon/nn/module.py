@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,13 +51,13 @@ class Module(nn.Module):
             cached = self.__dict__["_device"] = device or torch.device("cpu")
         return cached
 
-    def ask(self, method: str, rows: Any, *others: Any, chunk: int | None = None) -> Any:
+    def ask(self, method: str | Callable[..., Any], rows: Any, *others: Any, chunk: int | None = None) -> Any:
         """What a method answers to rows, as a NumPy array: in chunks, without gradients, where the module computes.
 
         Parameters
         ----------
-        method : str
-            Takes a tensor (n, ...) and gives a tensor (n, ...), or a list of some.
+        method : str, or callable
+            A method's name, or a function: takes a tensor (n, ...) and gives a tensor (n, ...), or a list of some.
         rows : array of shape (n, ...)
         *others : arrays of shape (n, ...)
             What the method takes beside them, such as the rows' classes.
@@ -76,7 +76,7 @@ class Module(nn.Module):
         >>> Twice().ask("twice", np.arange(6.0).reshape(3, 2), chunk=2).tolist()
         [[0.0, 2.0], [4.0, 6.0], [8.0, 10.0]]
         """
-        function, device = getattr(self, method), self.device
+        function, device = getattr(self, method) if isinstance(method, str) else method, self.device
         step = max(1, (chunk or CHUNK_NUMBERS) // max(1, math.prod(rows.shape[1:])))
         parts = []
         with torch.no_grad():

@@ -129,6 +129,7 @@ def test_a_vgg_block_halves_and_sees_two_more_rows_with_each_convolution():
         torch.testing.assert_close(block(x), functional.max_pool2d(h, 2))
 
 
+@pytest.mark.spec("DLN-122")
 @pytest.mark.parametrize(("shape", "norm"), [((9, 8, 1), False), ((8, 13, 3), True)])
 def test_vgg_is_its_layers(shape, norm):
     settings = {"convolutions": (1, 2, 1), "channels": (3, 4, 5), "hidden": (6,), "dropout": 0.0}
@@ -136,6 +137,7 @@ def test_vgg_is_its_layers(shape, norm):
     agree(model, images(shape), lambda w, x: vgg(w, x, (1, 2, 1), norm, 1))
 
 
+@pytest.mark.spec("DLN-122")
 def test_parameters_of_vgg():
     with torch.device("meta"):
         assert VGGModel(PHOTO, 1000).n_parameters == 132_863_336
@@ -320,13 +322,18 @@ def test_parameters_of_resnet():
     assert counts == [11_184_650, 11_692_520, 11_689_512, 25_557_032, 44_549_160, 25_028_904]
 
 
-@pytest.mark.spec("DLN-132")
+@pytest.mark.spec("DLN-122", "DLN-132")
 def test_features_of_resnet():
     net = ResNet(depths=(1, 1), channels=(2, 4), image_shape=(8, 8), epochs=1, batch_size=8, random_state=0)
     X, y = np.random.default_rng(0).random((24, 64)), np.arange(24) % 3
     assert net.fit(X, y).predict(X).shape == (24,)
     stages = net.features(X[:5])
     assert [one.shape for one in stages] == [(5, 8, 8, 2), (5, 8, 8, 2), (5, 4, 4, 4)]
+    last, first = net.features(X[:5], stages=[-1, 0])
+    assert np.array_equal(last, stages[2]) and np.array_equal(first, stages[0])
+    assert net.features(X[:5], stages=[]) == []
+    with pytest.raises(UserValueError, match="stages must be -3 to 2, got 3"):
+        net.features(X[:5], stages=[3])
     scores = stages[-1].mean((1, 2)) @ net.model_.head[1].weight.detach().numpy().T
     scores += net.model_.head[1].bias.detach().numpy()
     expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from gnomon.contracts import Array, Noise
@@ -109,12 +110,15 @@ class ConvNetModel(ImageModel):
         scores: torch.Tensor = self.head(self.features(self.first(x)))
         return scores
 
-    def feature_maps(self, x: torch.Tensor) -> list[torch.Tensor]:
-        """Outputs of the stages of `features` in order, channels first, of images (n, rows, columns, channels)."""
-        maps = [self.first(x)]
-        for stage in self.features:
-            maps.append(stage(maps[-1]))
-        return maps[1:]
+    def feature_maps(self, x: torch.Tensor, stages: Sequence[int] | None = None) -> list[torch.Tensor]:
+        """Outputs of some stages of `features`, all by default, channels first, of images with channels last."""
+        chosen = range(len(self.features)) if stages is None else stages
+        found, maps = {}, self.first(x)
+        for number, stage in enumerate(self.features[: max(chosen, default=-1) + 1]):
+            maps = stage(maps)
+            if number in chosen:
+                found[number] = maps
+        return [found[number] for number in chosen]
 
     def initialize(self, initializer: Initializer, noise: Noise) -> None:
         """Initial weights: every layer but the last with the gain of the units behind it."""
@@ -164,12 +168,15 @@ class ConvNet(ImageClassifier):
             remedy = "give 2 or more"
             raise UserValueError("batch_size must be at least 2 for batch normalization, got 1", "batch_size", remedy)
 
-    def features(self, X: Any) -> list[Array]:
-        """Feature maps behind each stage of the network, first to last.
+    def features(self, X: Any, *, stages: Sequence[int] | None = None) -> list[Array]:
+        """Feature maps behind stages of the network: a block, a group of blocks, a pooling.
 
         Parameters
         ----------
         X : array of images
+        stages : sequence of int, optional
+            Numbers of the stages from 0, in the order wanted; negative ones from the end; all where left out. Nothing
+            behind the last one is computed, and no other maps are kept.
 
         Returns
         -------
@@ -179,8 +186,17 @@ class ConvNet(ImageClassifier):
         ------
         NotFittedError
             Before a fit.
+        UserValueError
+            A stage that is not there.
         """
-        maps: list[Array] = self.model_.ask("feature_maps", self._rows(X))
+        check_is_fitted(self)
+        total = len(self.model_.features)
+        chosen = list(range(total)) if stages is None else list(stages)
+        for number in chosen:
+            if not -total <= number < total:
+                raise UserValueError(f"stages must be -{total} to {total - 1}, got {number}", "stages")
+        places = [number % total for number in chosen]
+        maps = self.model_.ask(lambda x: self.model_.feature_maps(x, places), self._rows(X))
         return [np.moveaxis(one, 1, -1) for one in maps]
 
     def arguments(self, examples: Examples) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""Published networks against torchvision 0.28, whose answers to the same weights are in torchvision.json."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gnomon.systems.vision.densenet import DenseNetModel
+from gnomon.systems.vision.resnet import ResNetModel
+from gnomon.systems.vision.vgg import VGGModel
+from oracles.published_networks import CLASSES, NETWORKS, SIZE, fill, pictures, summary
+
+KNOWN = json.loads(Path(__file__).with_name("torchvision.json").read_text())["networks"]
+DEEP = {"depths": (3, 4, 6, 3), "block": "bottleneck"}
+MODELS = {
+    "vgg11": (VGGModel, {"hidden": ()}, (0, 1, 2, 3, 4)),
+    "resnet18": (ResNetModel, {}, (0, 1, 2, 3, 4)),
+    "resnet50": (ResNetModel, DEEP, (0, 1, 2, 3, 4)),
+    "resnext50_32x4d": (ResNetModel, DEEP | {"groups": 32, "group_width": 4}, (0, 1, 2, 3, 4)),
+    "densenet121": (DenseNetModel, {"depths": (6, 12, 24, 16), "bottleneck": 4}, (1, 2, 4, 6, 8)),
+}
+"""Class, settings, and which of our stages end where torchvision's do."""
+
+
+@pytest.mark.spec("DLN-122", "DLN-132", "DLN-133", "DLN-134")
+@pytest.mark.parametrize("name", NETWORKS)
+def test_answers_to_the_same_weights(name):
+    make, settings, stages = MODELS[name]
+    model = make((SIZE, SIZE, 3), CLASSES, dtype=torch.float64, **settings)
+    with torch.no_grad():
+        fill(model.state_dict().items())
+        maps, scores = model.feature_maps(pictures()), model.scores(pictures())
+    np.testing.assert_allclose(summary([maps[i] for i in stages]), KNOWN[name]["stages"], rtol=1e-9)
+    np.testing.assert_allclose(scores, KNOWN[name]["scores"], rtol=1e-9)
