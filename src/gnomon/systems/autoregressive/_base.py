@@ -6,7 +6,7 @@ of the system pass through `inside`, which standardizes real columns; behind it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -104,7 +104,7 @@ class ChainModel(Module):
 
     # --- what follows -------------------------------------------------------------------------------------------------
 
-    def ask(self, method: str, rows: Any, *others: Any, chunk: int | None = None) -> Any:
+    def ask(self, method: str | Callable[..., Any], rows: Any, *others: Any, chunk: int | None = None) -> Any:
         """As of `Module`."""
         return super().ask(method, rows, *others, chunk=chunk or max(1, CHUNK_NUMBERS // self.wide))
 

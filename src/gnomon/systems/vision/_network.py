@@ -114,7 +114,7 @@ class ConvNetModel(ImageModel):
         """Outputs of some stages of `features`, all by default, channels first, of images with channels last."""
         chosen = range(len(self.features)) if stages is None else stages
         found, maps = {}, self.first(x)
-        for number, stage in enumerate(self.features[: max(chosen, default=-1) + 1]):
+        for number, stage in enumerate(list(self.features)[: max(chosen, default=-1) + 1]):
             maps = stage(maps)
             if number in chosen:
                 found[number] = maps
