@@ -9,6 +9,7 @@ import torch
 from gnomon.data.batches import Batches
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Rows
+from gnomon.distributions.latents import CategoricalLatents
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.estimators import ScoreFunction
@@ -148,9 +149,10 @@ def test_a_fit_raises_the_likelihood_with_baselines_that_see_centered_rows():
     np.testing.assert_allclose(control.baseline.network.shift, X.mean(0), atol=1e-12)
 
 
-def test_a_vae_of_bits_takes_it_and_baselines_of_parameters_are_refused():
+@pytest.mark.parametrize("latents", ["binary", CategoricalLatents(n_categories=3)])
+def test_a_vae_of_discrete_latents_takes_it_and_baselines_of_parameters_are_refused(latents):
     X = np.repeat([[1.0, 1, 0, 0], [0, 0, 1, 1]], 30, axis=0)
-    vae = VAE(likelihood="bernoulli", latents="binary", n_latent=2, objective="nvil", epochs=40, learning_rate=0.01)
+    vae = VAE(likelihood="bernoulli", latents=latents, n_latent=2, objective="nvil", epochs=40, learning_rate=0.01)
     assert vae.set_params(random_state=0).fit(X).score(X) > -2.2
     with pytest.raises(UserValueError, match="not of layers"):
         SBN(objective=NVIL(baseline="optimal")).fit(X)

@@ -134,7 +134,7 @@ class _LayerByLayer(Objective):
     ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Log p of the row and each hidden layer given what is above, log q of each given what is below, (n draws,)."""
         many = x.repeat_interleave(len(z) // len(x), 0)
-        if hasattr(codes, "log_probs"):
+        if hasattr(model, "log_probs"):
             return model.log_probs(many, z), codes.log_probs(z)
         return [model.log_likelihood(many, z), model.log_prior(z)], [codes.log_prob(z)]
 
