@@ -108,6 +108,7 @@ from gnomon.systems.vision.googlenet import GoogLeNet as GoogLeNet
 from gnomon.systems.vision.lenet import LeNet as LeNet
 from gnomon.systems.vision.nin import NiN as NiN
 from gnomon.systems.vision.resnet import ResNet as ResNet
+from gnomon.systems.vision.shufflenet import ShuffleNet as ShuffleNet
 from gnomon.systems.vision.vgg import VGG as VGG
 from gnomon.tasks.chains import load_draws as load_draws
 from gnomon.tasks.chains import sample_chain as sample_chain

@@ -35,6 +35,7 @@ from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling, Stochastic
 from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
 from gnomon.nn.residual import bottleneck_block
 from gnomon.nn.separable import SeparableConv2d
+from gnomon.nn.shuffle import shuffle_unit
 from gnomon.nn.stages import DenseBlock
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
 from gnomon.numeric.noise import Noise
@@ -95,6 +96,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),
     "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),
     "residual": (lambda: bottleneck_block(2, 4, unit=ReLU(), inner=2, drop=0.5, dtype=F64), (IMAGES,)),
+    "shuffle": (lambda: shuffle_unit(2, 8, unit=ReLU(), groups=2, stride=2, dtype=F64), (IMAGES,)),
     "separable": (lambda: SeparableConv2d(2, 3, 3, multiplier=2, dtype=F64), (IMAGES,)),
     "channel attention": (lambda: SqueezeExcitation(2, 1, dtype=F64), (IMAGES,)),
     "inception": (lambda: inception(2, Widths(1, (1, 2), (1, 2), 1), unit=ReLU(), norm=True, dtype=F64), (IMAGES,)),

@@ -185,3 +185,25 @@ def densenet(
             x = f.avg_pool2d(w.conv(x), 2)
             maps.append(x)
     return w.linear(x.mean((2, 3))), maps
+
+
+def shuffled(x: Tensor, groups: int) -> Tensor:
+    """Channels read across groups, one by one."""
+    each = x.shape[1] // groups
+    return torch.cat([x[:, g * each + j : g * each + j + 1] for j in range(each) for g in range(groups)], 1)
+
+
+def shufflenet(w: Weights, x: Tensor, depths: tuple[int, ...], groups: int, *, large: bool) -> Tensor:
+    x = f.relu(w.norm(w.conv(x, 2 if large else 1, 1)))
+    x = f.max_pool2d(x, 3, 2, 1) if large else x
+    for number, depth in enumerate(depths):
+        for place in range(depth):
+            h = f.relu(w.norm(w.conv(x, groups=groups if number or place else 1)))
+            h = shuffled(h, groups)
+            h = w.norm(w.conv(h, 1 if place else 2, 1, h.shape[1]))
+            h = w.norm(w.conv(h, groups=groups))
+            if place:
+                x = f.relu(x + h)
+            else:
+                x = f.relu(torch.cat([f.avg_pool2d(x, 3, 2, 1, count_include_pad=False), h], 1))
+    return w.linear(x.mean((2, 3)))

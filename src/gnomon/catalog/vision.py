@@ -69,4 +69,13 @@ ENTRIES = (
         {"depths": (1, 1), "growth": 2, "first": 3, "epochs": 8, "batch_size": 16, "learning_rate": 0.03},
         takes="images, labels",
     ),
+    Entry(
+        "shufflenet", "ShuffleNet (grouped and shuffled classifier of images)", "ShuffleNet（图像分类网络）", "model",
+        ("classify",), "gnomon.systems.vision.shufflenet:ShuffleNet", "Zhang, Zhou, Lin and Sun 2018", ("DLN-136",),
+        {
+            "depths": (2,), "channels": (16,), "groups": 2, "first": 4, "epochs": 8, "batch_size": 16,
+            "learning_rate": 0.03,
+        },
+        takes="images, labels",
+    ),
 )  # fmt: skip

@@ -177,6 +177,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "googlenet": "CNN Inception 卷积神经网络 含并行连结的网络 图像分类",
     "resnet": "CNN ResNet18 ResNet20 ResNet50 ResNeXt wide residual network 残差网络 卷积神经网络 图像分类",
     "densenet": "CNN DenseNet121 稠密连接网络 密集连接网络 卷积神经网络 图像分类",
+    "shufflenet": "CNN ShuffleNet group convolution channel shuffle 卷积神经网络 分组卷积 通道混洗 图像分类",
     "ngram": "n元模型 N元文法 二元语法 三元语法 bigram trigram markov 马尔可夫 马尔科夫",
     "rnn-lm": "RNN 循环神经网络 递归神经网络",
     "gru-lm": "GRU RNN 循环神经网络 门控循环单元",

@@ -18,8 +18,9 @@ from gnomon.systems.vision.densenet import DenseNetModel
 from gnomon.systems.vision.googlenet import GoogLeNet, GoogLeNetModel
 from gnomon.systems.vision.nin import NiNModel
 from gnomon.systems.vision.resnet import ResNet, ResNetModel
+from gnomon.systems.vision.shufflenet import ShuffleNet, ShuffleNetModel
 from gnomon.systems.vision.vgg import VGG, VGGModel, vgg_block
-from oracles.networks import Weights, alexnet, densenet, googlenet, nin, resnet, vgg
+from oracles.networks import Weights, alexnet, densenet, googlenet, nin, resnet, shufflenet, vgg
 
 F64 = torch.float64
 PHOTO = (224, 224, 3)
@@ -362,6 +363,14 @@ def test_channels_and_parameters_of_densenet():
     assert torch.equal(block[:, :3], stem)  # the input comes first, unchanged
 
 
+@pytest.mark.spec("DLN-136")
+@pytest.mark.parametrize(("shape", "large"), [((9, 8, 1), False), ((30, 33, 3), True)])
+def test_shufflenet_is_its_layers(shape, large):
+    settings = {"depths": (2, 3), "channels": (16, 24), "groups": 2, "first": 4, "dtype": F64}
+    model = prepared(ShuffleNetModel(shape, 4, stem="large" if large else "small", **settings))
+    agree(model, images(shape), lambda w, x: shufflenet(w, x, (2, 3), 2, large=large))
+
+
 def test_a_text_of_layers():
     assert layers_of("4d3") == [Layer("separable", 4, 3, 1)]
     assert layers_of("6c5-P2-16c3s2-g-10") == [
@@ -414,6 +423,8 @@ def test_texts_that_are_no_layers(text, said):
         (lambda: ResNet(groups=2), "give block='bottleneck'"),
         (lambda: ResNet(activation="maxout"), "units of several pieces"),
         (lambda: AlexNet(groups=2, channels=(3, 4, 4, 4, 4)), "groups must divide the 3 inputs"),
+        (lambda: ShuffleNet(channels=(60, 100, 240)), "groups must divide the 25 outputs"),
+        (lambda: ShuffleNet(depths=(1,), channels=(24,)), "outputs must be above the 24 inputs"),
         (lambda: VGG(batch_size=1), "batch_size must be at least 2"),
         (lambda: VGG(convolutions=(1,) * 4, channels=(2,) * 4), "16 x 16 pixels or more"),
         (lambda: GoogLeNet(width=0), "width must be"),
