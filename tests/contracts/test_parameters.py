@@ -34,6 +34,7 @@ CLASSIFIERS, REGRESSORS = ("gaussian-classifier", "decision-tree"), ("linear-reg
 
 OWN_DATA = (
     "image_shape",
+    "stem",
     "unlabeled_weight",
     "max_iter",
     "tol",
@@ -66,6 +67,8 @@ def data(name: str, field: str) -> tuple[Any, Any]:
         X, y = np.column_stack([X.users[pick], X.items[pick]]), X.values[pick] + 0.5 * (np.arange(len(pick)) % 2)
     if field == "visible":
         X = (X > 0).astype(X.dtype)  # of bits alone there is a probability
+    if field == "stem":
+        X = X.repeat(9, 1).repeat(9, 2)  # the first layers of photographs need 67 rows and columns
     if field == "frame_size":
         X = X[:, :4]
     if field == "outputs":
@@ -84,7 +87,7 @@ def trace(name: str, field: str, *changes: tuple[str, Any]) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         system = made(name, **dict(changes)).fit(X, y)
-        if field not in ("image_shape", "visible", "outputs", "frame_size"):
+        if field not in ("image_shape", "visible", "outputs", "frame_size", "stem"):
             X, y = case(name).X, case(name).y
         answers = {"score": float(system.score(X, y))}
         for verb in ("predict", "predict_proba", "transform", "log_prob"):
@@ -142,7 +145,7 @@ def values(kind: Kind, now: Any, system: Any) -> Iterator[Any]:
     elif kind.name == "tuple":
         yield tuple(n + 1 for n in now)
     elif kind.name == "str":
-        yield from CLASSIFIERS if is_classifier(system) else REGRESSORS
+        yield from ("3c3-p2-g",) if hasattr(system, "layers") else CLASSIFIERS if is_classifier(system) else REGRESSORS
 
 
 # --- the contract -----------------------------------------------------------------------------------------------------

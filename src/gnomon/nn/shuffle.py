@@ -88,7 +88,7 @@ def shuffle_unit(
     Parameters
     ----------
     inputs, outputs : int >= 1
-        Channels, alike for stride 1. A fourth of `outputs` is inside.
+        Channels, alike for stride 1. A fourth of `outputs` is inside, one at least.
     unit : Activation
     groups : int >= 1
     stride : {1, 2}, default 1
@@ -116,7 +116,7 @@ def shuffle_unit(
         raise UserValueError(f"outputs must be the {inputs} inputs at stride 1, got {outputs}", "outputs")
     if stride == 2 and outputs <= inputs:
         raise UserValueError(f"outputs must be above the {inputs} inputs at stride 2, got {outputs}", "outputs")
-    inner, first = outputs // NARROW, groups if grouped_inputs else 1
+    inner, first = max(1, outputs // NARROW), groups if grouped_inputs else 1
     block = nn.Sequential(
         conv_unit(inputs, inner, 1, unit=unit, groups=first, dtype=dtype),
         ChannelShuffle(groups),

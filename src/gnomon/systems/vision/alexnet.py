@@ -108,9 +108,13 @@ class AlexNet(ConvNet):
     name: ClassVar[str] = "alexnet"
     model_class: ClassVar[type] = AlexNetModel
 
-    channels: Annotated[tuple[Annotated[int, "[1, inf)"], ...], Doc("Feature maps of the five convolutions.")] = (
-        32, 96, 128, 128, 96,
-    )  # fmt: skip
+    channels: Annotated[
+        tuple[
+            Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"],
+            Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"],
+        ],
+        Doc("Feature maps of the five convolutions."),
+    ] = (32, 96, 128, 128, 96)  # fmt: skip
     hidden: Annotated[tuple[Annotated[int, "[1, inf)"], ...], Doc("Units of the hidden dense layers.")] = (256, 256)
     stem: Annotated[
         Literal["small", "large"],

@@ -149,9 +149,10 @@ class NiN(ConvNet):
     name: ClassVar[str] = "nin"
     model_class: ClassVar[type] = NiNModel
 
-    channels: Annotated[tuple[Annotated[int, "[1, inf)"], ...], Doc("Feature maps of the three blocks.")] = (
-        32, 64, 96,
-    )  # fmt: skip
+    channels: Annotated[
+        tuple[Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"], Annotated[int, "[1, inf)"]],
+        Doc("Feature maps of the three blocks."),
+    ] = (32, 64, 96)
     stem: Annotated[
         Literal["small", "large"],
         Doc("First window 5x5 and poolings with padding, or 11x11 with stride 4 for images of 67 rows and more."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -161,6 +162,11 @@ class ResNet(ConvNet):
 
     name: ClassVar[str] = "resnet"
     model_class: ClassVar[type] = ResNetModel
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **ConvNet.acts_with,
+        "groups": {"block": "bottleneck"},
+        "group_width": {"block": "bottleneck", "channels": (64, 64)},
+    }
 
     depths: Annotated[tuple[Annotated[int, "[1, inf)"], ...], Doc("Blocks of each group, 3x3x3 for ResNet-20.")] = (
         3, 3, 3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -110,6 +111,9 @@ class ShuffleNet(ConvNet):
 
     name: ClassVar[str] = "shufflenet"
     model_class: ClassVar[type] = ShuffleNetModel
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **ConvNet.acts_with, "channels": {"groups": 1, "first": 2},
+    }  # fmt: skip
 
     depths: Annotated[
         tuple[Annotated[int, "[1, inf)"], ...], Doc("Units of each stage, which halves rows and columns.")
