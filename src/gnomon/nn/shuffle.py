@@ -41,7 +41,8 @@ def channel_shuffle(x: torch.Tensor, groups: int) -> torch.Tensor:
     channels = x.shape[1]
     if groups < 1 or channels % groups:
         raise UserValueError(f"groups must divide the {channels} channels, got {groups}", "groups")
-    return x.unflatten(1, (groups, channels // groups)).transpose(1, 2).flatten(1, 2)
+    split = x.reshape(len(x), groups, channels // groups, *x.shape[2:])
+    return split.transpose(1, 2).flatten(1, 2)
 
 
 class ChannelShuffle(nn.Module):
