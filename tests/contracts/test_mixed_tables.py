@@ -36,7 +36,7 @@ def answer(system: Any, frame: Any) -> np.ndarray[Any, Any]:
     """What a fitted system says of rows."""
     if system.name == "conditional-gan":
         return np.asarray(system.discriminate(frame, frame["alive"]))
-    verbs = ("predict", "transform", "log_prob", "discriminate", "energy")
+    verbs = ("predict", "transform", "log_prob", "discriminate", "energy", "elbo")
     return np.asarray(getattr(system, next(name for name in verbs if hasattr(system, name)))(frame))
 
 
