@@ -34,9 +34,11 @@ def asked(words: list[str]) -> str:
 
 def answer(system: Any, frame: Any) -> np.ndarray[Any, Any]:
     """What a fitted system says of rows."""
+    if system.name == "vrnn":
+        return np.asarray(system.filter(frame).mean).reshape(len(frame), -1)
     if system.name == "conditional-gan":
         return np.asarray(system.discriminate(frame, frame["alive"]))
-    verbs = ("predict", "transform", "log_prob", "discriminate", "energy", "elbo")
+    verbs = ("predict", "transform", "log_prob", "discriminate", "energy")
     return np.asarray(getattr(system, next(name for name in verbs if hasattr(system, name)))(frame))
 
 

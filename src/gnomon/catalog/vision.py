@@ -52,7 +52,7 @@ ENTRIES = (
         "googlenet", "GoogLeNet (Inception classifier of images)", "GoogLeNet（Inception 图像分类网络）", "model",
         ("classify",), "gnomon.systems.vision.googlenet:GoogLeNet", "Szegedy et al. 2015",
         ("DLN-124", "DLN-125", "DLN-126", "DLN-127", "DLN-128"),
-        {"width": 0.03, "epochs": 4, "batch_size": 16, "learning_rate": 0.03},
+        {"width": 0.06, "batch_norm": False, "epochs": 6, "batch_size": 16, "learning_rate": 0.01},
         takes="images, labels",
     ),
     Entry(
