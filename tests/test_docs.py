@@ -103,6 +103,7 @@ def files(folder):
     houses = pl.DataFrame({"rooms": random.integers(1, 9, 120), "area": random.normal(90, 30, 120)})
     houses.with_columns(price=1e3 * pl.col("area") + random.normal(0, 5e3, 120)).write_csv("houses.csv")
     houses.head(9).write_csv("new-houses.csv")
+    houses.with_columns(rooms=pl.col("rooms") + random.normal(0, 0.3, 120)).write_csv("noisy-houses.csv")
     for kind in ("cat", "dog"):
         (folder / "pets" / kind).mkdir(parents=True)
         for i in range(12):
@@ -111,7 +112,8 @@ def files(folder):
     beans = pl.DataFrame({"long": random.normal(size=90), "wide": random.normal(size=90)})
     beans = beans.with_columns(variety=pl.Series(np.where(beans["long"] > 0, "borlotti", "navy")))
     beans.write_csv("beans.csv")
-    pl.DataFrame({"label": ["3", "7"]}).write_csv("labels.csv")
+    pl.DataFrame({"label": ["3", "7"]}).write_csv("numerals.csv")
+    np.save("flipped.npy", 16 * random.integers(0, 2, (5, 64)))
     np.savez("spots.npz", X=random.integers(0, 256, (60, 8, 8), dtype=np.uint8), y=random.normal(size=(60, 3)))
     return folder
 
