@@ -77,6 +77,8 @@ class AlexNetModel(ConvNetModel):
 class AlexNet(ConvNet):
     r"""AlexNet: five convolutions, three overlapping poolings, two hidden dense layers with dropout.
 
+    The loss is the mean cross-entropy :math:`\log\sum_k e^{o_k}-o_y` of the scores o.
+
     The default is a small form for images of 8 x 8 pixels and more: a first window of 3 x 3, a third of the channels,
     256 hidden units. For photographs of 224 x 224 pixels ``stem="large", channels=(96, 256, 384, 384, 256),
     hidden=(4096, 4096)`` is the published network, with ``groups=2`` in the form that was divided over two devices.

@@ -146,6 +146,9 @@ class CNNModel(ConvNetModel):
 class CNN(ConvNet):
     r"""Convolutional network of your own: convolutions, poolings and dense layers written as a short text.
 
+    A convolution is :math:`Y_{oij}=b_o+\sum_{cmn}K_{ocmn}X_{c,i+m,j+n}`; the loss is the mean cross-entropy
+    :math:`\log\sum_k e^{o_k}-o_y` of the scores o.
+
     ``layers="32c3-32c3-p2-64c3-p2-128"`` is two convolutions of 32 maps with windows of 3 x 3, pooling of 2 x 2, one
     convolution of 64 maps, pooling, a dense layer of 128 units; the dense layer of the scores is added. Convolutions
     keep rows and columns (padding of half a window) unless a step is given, ``64c3s2``; ``64d3`` is a separable one, as

@@ -90,6 +90,9 @@ class DenseNetModel(ConvNetModel):
 class DenseNet(ConvNet):
     r"""DenseNet: every layer reads the channels of all layers before it in its block, and adds a few of its own.
 
+    In a block :math:`x_l=H_l([x_0,\ldots,x_{l-1}])`, where H is norm, unit and convolution; the loss is the mean
+    cross-entropy :math:`\log\sum_k e^{o_k}-o_y` of the scores o.
+
     The default is a small form for images of 8 x 8 pixels and more: three blocks of four layers that add 12 channels
     each. For photographs of 224 x 224 pixels ``depths=(6, 12, 24, 16), growth=32, first=64, bottleneck=4,
     stem="large"`` is DenseNet-121.

@@ -123,6 +123,9 @@ class GoogLeNetModel(ConvNetModel):
 class GoogLeNet(ConvNet):
     r"""GoogLeNet: Inception blocks, which look through windows of several sizes side by side.
 
+    A block puts the channels of its branches one behind the other, :math:`Y=[f_1(X),f_3(X),f_5(X),g(X)]`, from
+    windows of 1, 3 and 5 and a pooling; the loss is the mean cross-entropy :math:`\log\sum_k e^{o_k}-o_y`.
+
     The default is a small form for images of 8 x 8 pixels and more: a quarter of the channels, a stem of stride 1,
     normalized over the batch (Inception-BN). For photographs of 224 x 224 pixels ``stem="large", width=1`` is
     GoogLeNet without its auxiliary heads where ``batch_norm=False``; ``factors=True`` takes the windows in factors

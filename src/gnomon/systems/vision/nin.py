@@ -120,6 +120,9 @@ class NiNModel(ConvNetModel):
 class NiN(ConvNet):
     r"""Network in network: at every pixel a small dense network, and in place of dense layers a map for each class.
 
+    The score of a class is the mean of its map, :math:`o_k=\frac{1}{IJ}\sum_{ij}Y_{kij}`; the loss is the mean
+    cross-entropy :math:`\log\sum_k e^{o_k}-o_y`.
+
     Each block is a convolution and two convolutions 1 x 1; the last block has a map for each class, whose mean over all
     places is the score. The default is a small form for images of 8 x 8 pixels and more, normalized over the batch and
     without a rectifier behind the last convolution, which would keep scores from falling below 0. For photographs of

@@ -84,6 +84,9 @@ class ShuffleNetModel(ConvNetModel):
 class ShuffleNet(ConvNet):
     r"""ShuffleNet: a residual network for few multiplications, of group convolutions with shuffled channels.
 
+    The shuffle moves channel j of group i of g groups to place :math:`gj+i`, so that the next groups read channels of
+    each; the loss is the mean cross-entropy :math:`\log\sum_k e^{o_k}-o_y`.
+
     The default is a small form for images of 8 x 8 pixels and more. For photographs of 224 x 224 pixels ``depths=(4, 8,
     4), channels=(240, 480, 960), stem="large"`` is the published network with three groups.
 

@@ -98,6 +98,9 @@ class VGGModel(ConvNetModel):
 class VGG(ConvNet):
     r"""VGG network: blocks of convolutions 3 x 3 that halve rows and columns while their channels grow, dense layers.
 
+    n convolutions 3 x 3 see as much as one of :math:`2n+1` rows and columns, with fewer weights and more units between.
+    The loss is the mean cross-entropy :math:`\log\sum_k e^{o_k}-o_y` of the scores o.
+
     The default has three blocks for images of 8 x 8 pixels and more, normalized over the batch. For photographs of
     224 x 224 pixels ``convolutions=(1, 1, 2, 2, 2), channels=(64, 128, 256, 512, 512), hidden=(4096, 4096),
     batch_norm=False, dropout=0.5`` is VGG-11, with ``convolutions=(2, 2, 4, 4, 4)`` VGG-19.
