@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
-    "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasAscent", "HasBlocks", "HasBridge",
+    "Array", "Batches", "Climbs", "Distribution", "Encoder", "Group", "HasBlocks", "HasBridge",
     "HasCenteredGradient", "HasCoupledBlocks",
     "HasEnergy", "HasEnergyGradient", "HasExpectation", "HasFlips", "HasJointGradient", "HasLatents", "HasLogProb",
     "HasMarginalEnergy", "HasMarginalGradient", "HasMeanParameters", "HasMoments", "HasPath", "HasState", "HasUnits",
@@ -373,26 +373,6 @@ class HasVariationalExpectation(Protocol):
 
     def log_prior(self) -> float:
         """Log density of the parameters under their prior, up to a constant; 0 without one."""
-
-
-@runtime_checkable
-class HasAscent(HasVariationalExpectation, Protocol):
-    """A model whose expected log joint is a sum over parts of its parameters, each raised by steps of its own.
-
-    What ``expect`` gives has ``parts`` among it, as ``worth`` does.
-    """
-
-    def ascent(self, statistics: State) -> Array:
-        """A direction for each part, (parts, ...), along which the expected log joint and the prior rise."""
-
-    def move(self, direction: Array, shares: Array) -> None:
-        """Move each part by its share of its direction."""
-
-    def worth(self, x: Array, weight: Array, posterior: Mapping[str, Array]) -> dict[str, Array]:
-        """``parts``: the sum over rows of the expected log joint, (parts,), up to what no parameter enters."""
-
-    def log_prior_of_parts(self) -> Array:
-        """Log density of each part under its prior, (parts,); `log_prior` is their sum."""
 
 
 @runtime_checkable

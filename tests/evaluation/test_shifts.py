@@ -76,6 +76,8 @@ def test_errors_are_mean_norms():
     ("call", "said"),
     [
         (lambda: invariance_error(lambda x: x, X[0, 0], [(0, 1)]), "X must be images"),
+        (lambda: invariance_error(lambda x: x, X, [1]), "shifts must be pairs"),
+        (lambda: equivariance_error(lambda x: x, X, [(0.5, 1)]), "shifts must be pairs"),
         (lambda: invariance_error(lambda x: x[:2], X, [(0, 1)]), "have 4 rows"),
         (lambda: equivariance_error(lambda x: x.sum((1, 2)), X, [(0, 1)]), "must be maps"),
         (lambda: equivariance_error(lambda x: x, X, [(0, 1)], border=3), "more than 6 rows"),

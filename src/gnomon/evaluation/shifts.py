@@ -103,6 +103,8 @@ def equivariance_error(
 def _shifted(X: Array, shift: tuple[int, int]) -> Array:
     if np.ndim(X) not in (3, 4):
         raise UserValueError.must("X", "be images (n, rows, columns) or (n, rows, columns, channels)", np.shape(X))
+    if np.shape(shift) != (2,) or not all(hasattr(one, "__index__") for one in shift):
+        raise UserValueError.must("shifts", "be pairs of whole numbers (down, right)", shift)
     return np.roll(X, shift, (1, 2))
 
 

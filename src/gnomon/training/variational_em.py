@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from gnomon.contracts import Array
+from gnomon.contracts import Array, HasVariationalExpectation
 from gnomon.training.em import EM, Iterations, per_row
 from gnomon.training.procedure import Info, Problem
 
-__all__ = ["AscendingEM", "VariationalEM", "by_parts"]
+__all__ = ["AscendingEM", "HasAscent", "VariationalEM", "by_parts"]
 
 KEPT = "posterior."
 """What the names of saved posteriors begin with."""
@@ -20,6 +20,25 @@ HALVINGS = 30
 """Times that a step of a part of the parameters is halved before it is given up."""
 SLACK = 1e-12
 """Share of its size by which rounding may lower the worth of a part."""
+
+
+class HasAscent(HasVariationalExpectation, Protocol):
+    """A model whose expected log joint is a sum over parts of its parameters, each raised by steps of its own.
+
+    What ``expect`` gives has ``parts`` among it, as ``worth`` does.
+    """
+
+    def ascent(self, statistics: Mapping[str, Array]) -> Array:
+        """A direction for each part, (parts, ...), along which the expected log joint and the prior rise."""
+
+    def move(self, direction: Array, shares: Array) -> None:
+        """Move each part by its share of its direction."""
+
+    def worth(self, x: Array, weight: Array, posterior: Mapping[str, Array]) -> dict[str, Array]:
+        """``parts``: the sum over rows of the expected log joint, (parts,), up to what no parameter enters."""
+
+    def log_prior_of_parts(self) -> Array:
+        """Log density of each part under its prior, (parts,); `log_prior` is their sum."""
 
 
 @dataclass
@@ -90,7 +109,7 @@ class AscendingEM(VariationalEM):
     Parameters come in parts, such as those of each column, that q leaves independent; a part's step is halved until
     its share of the objective does not fall, at a pass over the rows each time, so that the bound never does. At q
     held the slope of the bound by the parameters is that of the expected log joint, and where q is p(z | x) it is that
-    of the log-likelihood (Fisher's identity). The model keeps `gnomon.contracts.HasAscent`.
+    of the log-likelihood (Fisher's identity). The model keeps `HasAscent`.
 
     Parameters
     ----------

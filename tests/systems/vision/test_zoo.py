@@ -14,7 +14,7 @@ from gnomon.nn.initializers import HeNormal
 from gnomon.numeric.noise import Noise
 from gnomon.systems.vision.alexnet import AlexNet, AlexNetModel
 from gnomon.systems.vision.cnn import CNN, CNNModel, Layer, layers_of
-from gnomon.systems.vision.densenet import DenseNetModel
+from gnomon.systems.vision.densenet import DenseNet, DenseNetModel
 from gnomon.systems.vision.googlenet import GoogLeNet, GoogLeNetModel
 from gnomon.systems.vision.nin import NiNModel
 from gnomon.systems.vision.resnet import ResNet, ResNetModel
@@ -333,15 +333,16 @@ def test_features_of_resnet():
     last, first = net.features(X[:5], stages=[-1, 0])
     assert np.array_equal(last, stages[2]) and np.array_equal(first, stages[0])
     assert net.features(X[:5], stages=[]) == []
-    with pytest.raises(UserValueError, match="stages must be -3 to 2, got 3"):
+    with pytest.raises(UserValueError, match="stages must be whole numbers from -3 to 2, got 3"):
         net.features(X[:5], stages=[3])
+    with pytest.raises(UserValueError, match=r"stages must be whole numbers from -3 to 2, got 0\.5"):
+        net.features(X[:5], stages=[0.5])
     scores = stages[-1].mean((1, 2)) @ net.model_.head[1].weight.detach().numpy().T
     scores += net.model_.head[1].bias.detach().numpy()
     expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
     np.testing.assert_allclose(net.predict_proba(X[:5]), expected, rtol=1e-4)
 
 
-@pytest.mark.spec("DLN-134")
 @pytest.mark.parametrize("bottleneck", [0, 2])
 @pytest.mark.parametrize(("shape", "large"), [((9, 8, 1), False), ((30, 33, 3), True)])
 def test_densenet_is_its_layers(shape, large, bottleneck):
@@ -350,7 +351,6 @@ def test_densenet_is_its_layers(shape, large, bottleneck):
     agree(model, images(shape), lambda w, x: densenet(w, x, (2, 1), large=large, bottleneck=bottleneck > 0))
 
 
-@pytest.mark.spec("DLN-134")
 def test_channels_and_parameters_of_densenet():
     with torch.device("meta"):
         model = DenseNetModel(PHOTO, 10, bias=True)
@@ -421,7 +421,10 @@ def test_texts_that_are_no_layers(text, said):
     [
         (lambda: ResNet(depths=(1, 1), channels=(4,)), "as many numbers as depths"),
         (lambda: ResNet(groups=2), "give block='bottleneck'"),
-        (lambda: ResNet(activation="maxout"), "units of several pieces"),
+        (lambda: ResNet(activation="maxout"), "do not fit sums of channels"),
+        (lambda: DenseNet(activation="maxout"), "do not fit sums of channels"),
+        (lambda: ShuffleNet(activation="maxout"), "do not fit sums of channels"),
+        (lambda: GoogLeNet(activation="maxout", residual_scale=0.2), "do not fit sums of channels"),
         (lambda: AlexNet(groups=2, channels=(3, 4, 4, 4, 4)), "groups must divide the 3 inputs"),
         (lambda: ShuffleNet(channels=(60, 100, 240)), "groups must divide the 25 outputs"),
         (lambda: ShuffleNet(depths=(1,), channels=(24,)), "outputs must be above the 24 inputs"),

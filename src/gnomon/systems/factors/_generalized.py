@@ -279,7 +279,7 @@ class GeneralizedFactorAnalysisModel:
         }
 
     def worth(self, x: Array, weight: Array, posterior: Mapping[str, Array]) -> dict[str, Array]:
-        """See `gnomon.contracts.HasAscent`; a part is a column."""
+        """See `gnomon.training.variational_em.HasAscent`; a part is a column."""
         at, found = self._expected(posterior["mean"], posterior["covariance"])
         return {"parts": np.asarray(weight, np.float64) @ (np.asarray(x, np.float64) * at - found.value)}
 
@@ -292,7 +292,7 @@ class GeneralizedFactorAnalysisModel:
         return np.asarray(np.linalg.solve(curvature, slope[:, :, None])[:, :, 0])
 
     def move(self, direction: Array, shares: Array) -> None:
-        """See `gnomon.contracts.HasAscent`."""
+        """See `gnomon.training.variational_em.HasAscent`."""
         step = np.asarray(shares)[:, None] * direction
         self.components, self.bias = self.components + step[:, :-1], self.bias + step[:, -1]
 

@@ -148,6 +148,8 @@ class ConvNet(ImageClassifier):
     """Base of the convolutional classifiers; a subclass says its layers in `arguments`, a model builds them."""
 
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation, "initializer": Initializer}
+    sums_channels: ClassVar[bool] = False
+    """Whether units stand behind sums or joins of channels, so that they must give as many as they take."""
 
     activation: Annotated[str | Recipe, Doc("Units of the hidden layers.")] = "relu"
     initializer: Annotated[str | Recipe, Doc("Initial weights; biases are 0.")] = "he-normal"
@@ -164,6 +166,9 @@ class ConvNet(ImageClassifier):
                 f"no gradient passes {activation.short}", "activation", "choose another, or straight_through=True"
             )
 
+        if activation.widening > 1 and self.sums_channels:
+            what = f"units of {activation.widening} pieces do not fit sums of channels"
+            raise UserValueError(what, "activation", "choose another")
         if self.min_batch_size() > 1 and self.batch_size == 1:
             remedy = "give 2 or more"
             raise UserValueError("batch_size must be at least 2 for batch normalization, got 1", "batch_size", remedy)
@@ -193,8 +198,10 @@ class ConvNet(ImageClassifier):
         total = len(self.model_.features)
         chosen = list(range(total)) if stages is None else list(stages)
         for number in chosen:
-            if not -total <= number < total:
-                raise UserValueError(f"stages must be -{total} to {total - 1}, got {number}", "stages")
+            if not hasattr(number, "__index__") or not -total <= number < total:
+                raise UserValueError(
+                    f"stages must be whole numbers from -{total} to {total - 1}, got {number!r}", "stages"
+                )
         places = [number % total for number in chosen]
         maps = self.model_.ask(lambda x: self.model_.feature_maps(x, places), self._rows(X))
         return [np.moveaxis(one, 1, -1) for one in maps]

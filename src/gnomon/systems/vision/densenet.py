@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from gnomon.data.examples import Examples
-from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.convolution import convolution
@@ -121,6 +120,7 @@ class DenseNet(ConvNet):
 
     name: ClassVar[str] = "densenet"
     model_class: ClassVar[type] = DenseNetModel
+    sums_channels: ClassVar[bool] = True
 
     depths: Annotated[tuple[Annotated[int, "[1, inf)"], ...], Doc("Layers of each dense block.")] = (4, 4, 4)
     growth: Annotated[int, "[1, inf)", Doc("Channels that each layer adds.")] = 12
@@ -136,10 +136,6 @@ class DenseNet(ConvNet):
     def check_parameters(self) -> None:
         super().check_parameters()
         whole_numbers("depths", self.depths, tuple(range(1, 17)), "a number for each block")
-        if self.recipe("activation").widening > 1:
-            raise UserValueError(
-                "units of several pieces do not fit the channels of dense blocks", "activation", "choose another"
-            )
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {

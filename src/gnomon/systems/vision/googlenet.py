@@ -168,6 +168,11 @@ class GoogLeNet(ConvNet):
         float, "[0, inf)", Doc("Above 0 blocks are added to their input times this, 0.1 to 0.3; 0 leaves inputs out.")
     ] = 0.0
 
+    @property
+    def sums_channels(self) -> bool:  # type: ignore[override]
+        """Of residual blocks alone."""
+        return self.residual_scale > 0
+
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
             "width": float(self.width), "stem": self.stem, "batch_norm": self.batch_norm, "factors": self.factors,

@@ -162,6 +162,7 @@ class ResNet(ConvNet):
 
     name: ClassVar[str] = "resnet"
     model_class: ClassVar[type] = ResNetModel
+    sums_channels: ClassVar[bool] = True
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         **ConvNet.acts_with,
         "groups": {"block": "bottleneck"},
@@ -199,10 +200,6 @@ class ResNet(ConvNet):
         lengths = tuple(range(1, 33))
         whole_numbers("depths", self.depths, lengths, "a number for each group")
         whole_numbers("channels", self.channels, (len(self.depths),), "as many numbers as depths")
-        if self.recipe("activation").widening > 1:
-            raise UserValueError(
-                "units of several pieces do not fit the sums of residual blocks", "activation", "choose another"
-            )
         if self.block != "bottleneck" and (self.groups > 1 or self.group_width != 64):
             raise UserValueError(
                 f"groups and group_width are of bottleneck blocks, got block={self.block!r}",

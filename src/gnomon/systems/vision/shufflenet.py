@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from gnomon.data.examples import Examples
-from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.pooling import MaxPooling
 from gnomon.nn.shuffle import shuffle_unit
@@ -114,6 +113,7 @@ class ShuffleNet(ConvNet):
 
     name: ClassVar[str] = "shufflenet"
     model_class: ClassVar[type] = ShuffleNetModel
+    sums_channels: ClassVar[bool] = True
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         **ConvNet.acts_with, "channels": {"groups": 1, "first": 2},
     }  # fmt: skip
@@ -133,10 +133,6 @@ class ShuffleNet(ConvNet):
         super().check_parameters()
         whole_numbers("depths", self.depths, tuple(range(1, 17)), "a number for each stage")
         whole_numbers("channels", self.channels, (len(self.depths),), "as many numbers as depths")
-        if self.recipe("activation").widening > 1:
-            raise UserValueError(
-                "units of several pieces do not fit the sums of shuffle units", "activation", "choose another"
-            )
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
