@@ -203,6 +203,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", default="leaderboard")
     given = parser.parse_args()
+    unknown = [one for one in given.entries if one not in BOARD]
+    if unknown:
+        parser.error(f"no entry {unknown[0]!r}; choose from {'; '.join(BOARD)}")
     board = Board(given.data, given.seed, given.out)
     print(f"{given.data}: {len(board.X)} rows, {len(board.V)} to choose, {len(board.T)} held out, seed {given.seed}")
     found = {name: board.line(name) for name in given.entries or BOARD}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from gnomon.contracts import Noise
 from gnomon.distributions.arrays import Floats, first_cell, place
 from gnomon.distributions.domains import EXAMPLE_COLUMNS, Domain
 from gnomon.distributions.independent import CategoricalColumns, GaussianColumns, IndependentColumns
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = ["MixedColumns", "MixedTable"]
 
@@ -50,10 +51,13 @@ class MixedTable(Domain):
 
         Raises
         ------
-        UserValueError
-            A number of values that no column has, or more of them than columns.
+        UserTypeError, UserValueError
+            No tuple of whole numbers, one that no column has, or more of them than columns.
         """
         remedy = "0 stands for real numbers, n for codes 0 to n - 1; the last holds for all further columns"
+        if not isinstance(self.values, tuple | list) or not all(isinstance(one, Integral) for one in self.values):
+            what = f"values must be a tuple of whole numbers, got {self.values!r}"
+            raise UserTypeError(what, "likelihood__values", remedy)
         bad = [one for one in self.values if one < 0 or one == 1]
         if bad or not self.values:
             what = f"values must be 0 or at least 2 for each column, got {bad[0] if bad else 'none'}"

@@ -373,6 +373,8 @@ def test_the_orders_of_a_fit_are_kept_with_it(learned, tmp_path):
     [
         ({"connect": "previous-groups"}, "connect must be own-group where all orders are learned"),
         ({"hidden": ()}, "hidden must name at least one layer"),
+        ({"hidden": (2.5,)}, "hidden must hold whole numbers, got 2.5"),
+        ({"hidden": "4"}, "hidden must be a .*tuple of .*, got '4'"),
         ({"activation": "maxout"}, "activation must take one number for each of its own, got maxout"),
         ({"connect": "previous-groups", "order": "given", "hidden": (9000, 9000)}, "hidden layers must have at most"),
     ],

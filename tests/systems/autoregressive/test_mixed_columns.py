@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from gnomon.cli.main import run as command_line
 from gnomon.distributions.mixed_table import MixedColumns, MixedTable
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.mixed import MixedLikelihood
 from gnomon.systems.autoregressive.conditionals import Neural
 from gnomon.systems.autoregressive.deep_nade import DeepNADE
@@ -201,6 +201,11 @@ def test_what_is_no_such_table_is_refused_in_one_line():
                          ((0, 2, 3, 0), "of the 3 columns at most, got 4")):  # fmt: skip
         with pytest.raises(UserValueError, match=words):
             fitted(X, kinds=given)
+    for given in (2, (2.5,)):
+        with pytest.raises(UserTypeError, match="values must be a tuple of whole numbers"):
+            fitted(X, kinds=given)
+    with pytest.raises(UserTypeError, match="hidden must hold whole numbers, got"):
+        fitted(X, hidden=(2.5,))
     with pytest.raises(UserValueError, match="conditionals must be neural for columns of several kinds, got linear"):
         FVBN(likelihood=MixedLikelihood(KINDS)).fit(X)
     with pytest.raises(UserValueError, match="got tables"):

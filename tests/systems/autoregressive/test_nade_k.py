@@ -14,6 +14,7 @@ import gnomon
 from gnomon.errors import UserError
 from gnomon.nn.activations import Sigmoid, Tanh
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood
+from gnomon.nn.mixed import MixedLikelihood
 from gnomon.numeric.noise import Noise
 from gnomon.systems.autoregressive import _base
 from gnomon.systems.autoregressive._deep import OwnGroup
@@ -207,6 +208,32 @@ def test_real_columns_and_codes_are_learned_too():
     codes = np.repeat(random.integers(0, 3, (200, 1)), 2, axis=1).astype(float)
     model = NADEk(likelihood=CategoricalLikelihood(3), **way).fit(codes)
     assert model.score(codes) > np.log(1 / 3) - 0.15
+
+
+@pytest.mark.parametrize("tie", [False, True])
+def test_columns_of_several_kinds_fill_in_means_and_shares(tie):
+    """A number, a bit and a code: what is missing stands in as the expectation of what is seen of each."""
+    likelihood = MixedLikelihood((0, 2, 3))
+    model = made(k=2, d=3, likelihood=likelihood, tie=tie)
+    for n in ("2", "3"):
+        offset = model.head.kinds[n].offset
+        offset.copy_(Noise(int(n), "offset").normal(tuple(offset.shape), like=offset))
+    weight, c = (one.detach().numpy() for one in (model.first.weight, model.first.bias))
+    coin, codes = (model.head.kinds[n].offset.numpy() for n in ("2", "3"))
+    b = (model.b if tie else model.out.bias).detach().numpy()
+    tied = weight[:, :9].T.reshape(3, 3, -1).transpose(1, 0, 2).reshape(9, -1)
+    V = tied if tie else model.out.weight.detach().numpy()
+    code, seen = 2, np.zeros(9)
+    for step in range(3):
+        raw = (V @ expit(weight[:, :9] @ seen + weight[:, 9:] @ [0, 0, 1] + c) + b) if step else np.zeros(9)
+        raw = raw.reshape(3, 3)
+        seen = np.concatenate([[raw[0, 0], 0, 0, expit(raw[0, 1] + coin[0]), 0, 0], np.eye(3)[code]])
+    logits = raw[:, 2] + codes[:, 0]
+    row, given = torch.tensor([[0.0, 1.0, float(code)]], dtype=F64), torch.tensor([[False, False, True]])
+    found = model.log_given(row, given)[0].detach().numpy()
+    spread = float(model.head.kinds["0"].distribution(row[:, :1]).variance.detach()) ** 0.5
+    expected = [stats.norm(raw[0, 0], spread).logpdf(0), np.log(seen[3]), logits[code] - logsumexp(logits)]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from gnomon.numeric.noise import Noise
 from gnomon.objectives.likelihood import MaximumLikelihood
 from gnomon.objectives.order_agnostic import OrderAgnostic
 from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.gaps import Cells, Mask, truths
@@ -312,8 +313,9 @@ class OrderlessNetwork(ByGradient, Orderless):
     schedule: str | Recipe = "cosine"
 
     def check_parameters(self) -> None:
-        """Refuse no layer, and activations of several numbers."""
+        """Refuse no layer, what is no size of one, and activations of several numbers."""
         super().check_parameters()
+        check_layer_sizes(self.hidden)
         if not self.hidden:
             raise UserValueError("hidden must name at least one layer, got none", "hidden", "use hidden=(64,)")
         if self.recipe("activation").widening != 1:

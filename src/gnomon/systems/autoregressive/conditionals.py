@@ -14,6 +14,7 @@ from gnomon.nn.activations import Activation
 from gnomon.nn.initializers import Initializer
 from gnomon.nn.likelihoods import Likelihood
 from gnomon.nn.mixed import MixedLikelihood
+from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.autoregressive._base import ChainModel
 from gnomon.systems.autoregressive._linear import LinearModel, Newton
@@ -184,9 +185,10 @@ class Neural(ChainConditionals):
 
         Raises
         ------
-        UserValueError
-            An activation that takes several numbers for each of its own.
+        UserTypeError, UserValueError
+            Sizes that no layer has, or an activation that takes several numbers for each of its own.
         """
+        check_layer_sizes(self.hidden, "conditionals__hidden")
         activation = self.recipe("activation")
         if activation.widening != 1:
             what = f"activation must take one number for each of its own, got {activation.short}"

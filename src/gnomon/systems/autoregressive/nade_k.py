@@ -66,7 +66,7 @@ class NADEkModel(MaskedNetwork):
         known, cells = given.repeat_interleave(head.seen, 1), head.inputs(z)
         raw, found = z.new_zeros((len(z), self.n_features * head.width)), []
         for _ in range(self.k):
-            seen = torch.where(known, cells, self._expected(raw))
+            seen = torch.where(known, cells, head.mean_inputs(raw))
             raw = self._answer(self.upper(field + seen @ W.T), W)
             found.append(raw)
         return found
@@ -77,13 +77,6 @@ class NADEkModel(MaskedNetwork):
             return answer
         V = W.T.reshape(self.n_features, self.head.seen, -1).transpose(0, 1).flatten(0, 1)
         return functional.linear(h, V, self.b)
-
-    def _expected(self, raw: torch.Tensor) -> torch.Tensor:
-        """What is seen of each cell, on average."""
-        if self.head.seen == 1:
-            return self.head.mean(raw)
-        shares: torch.Tensor = self.head.distribution(raw).logits.softmax(2).flatten(1)
-        return shares
 
     def numbers_given(self, z: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
         return self.steps(z, given)[-1]
