@@ -103,6 +103,8 @@ def test_tables_are_shares_of_what_was_seen() -> None:
     smooth = gnomon.fit_transition_model(lived, smoothing=1.0)
     np.testing.assert_allclose(smooth.transitions[0, 0], [1 / 5, 3 / 5, 1 / 5])
     assert model.untried([0, 1]) == [(1, 1)] and not model.tried[1, 1]
+    costly = Experience.of([0, 1], [0, 0], [-1.0, -9.0], [0, 1])
+    assert gnomon.fit_transition_model(costly, n_actions=2).best_policy(0.5).tolist() == [0, 0]  # 1 was never tried
     with pytest.raises(UserValueError, match="action 1 was never tried in state 1"):
         smooth.dream([0, 1], [1], 3)  # a pseudo-count is no experience
     stopped = model.dream(np.array([0, 1]), [0, 0], 5, outside="stop", random_state=0)
@@ -223,7 +225,7 @@ def test_a_network_bends_where_a_line_cannot_and_both_name_what_is_outside() -> 
 
 
 def test_mistakes_are_said_in_a_line() -> None:
-    process = world()
+    process, carts = world(), gnomon.fit_transition_model(cart(9, 3, 0.1))
     for wrong, said in (
         (lambda: DecisionProcess(np.ones((2, 2)), np.ones((2, 2))), "transitions must have shape"),
         (lambda: DecisionProcess(np.ones((2, 2, 2)) / 2, np.ones(3)), r"rewards must have shape \(2, 2\)"),
@@ -237,8 +239,18 @@ def test_mistakes_are_said_in_a_line() -> None:
         (lambda: Experience.of([0], [0], [np.nan], [0]), "reward must hold finite numbers"),
         (lambda: least_squares_values(Experience.of([0], [0], [1.0], [1]), 0.5), "no step begins in state 1"),
         (lambda: gnomon.fit_transition_model(cart(1, 3, 0.0)), "there must be more than 4 steps"),
+        (lambda: exactly(process).dream(POLICY, [0], 2, outside="halt"), "outside must be one of refuse, stop"),
+        (lambda: exactly(process).dream([0, 1], [2], 2), "an action for each of 2 states"),
+        (lambda: exactly(process).dream(lambda s: np.zeros((len(s), 2)), [0], 2), "one action for each state"),
+        (lambda: carts.dream(lambda s: np.full(len(s), np.nan), [[0.0, 0.0]], 2), "must be near the experience"),
+        (lambda: carts.dream(pull, [[np.nan, 0.0]], 2), "start_states must be finite rows"),
+        (lambda: gnomon.fit_transition_model(cart(9, 3, 0.1), smoothing=1.0), "smoothing is of tables"),
     ):
         with pytest.raises(UserValueError, match=said):
             wrong()
     with pytest.raises(UserTypeError, match="policy must be actions"):
         process.play(np.array([0.5, 0.5, 0.5]), [0], 2)
+    with pytest.raises(UserTypeError, match="experience must be an Experience, got a NoneType"):
+        gnomon.fit_transition_model(None)  # type: ignore[arg-type]
+    with pytest.raises(UserTypeError, match="model must be tables"):
+        train_on_dreams(carts, 0.9)

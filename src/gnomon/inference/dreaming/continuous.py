@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Noise
-from gnomon.errors import UserValueError
-from gnomon.inference.dreaming.experience import Experience, Policy, rollout
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.inference.dreaming.experience import Experience, Outside, Policy, rollout
 from gnomon.inference.dreaming.tables import refuse_dreams
-from gnomon.numeric.given import checked, floats
+from gnomon.numeric.given import checked, choice, floats
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 
@@ -61,7 +62,7 @@ class GaussianTransitions:
     def __init__(self, real: Experience, regressor: Any = None) -> None:
         if real.state.ndim != 2 or real.next_state.shape != real.state.shape:
             raise UserValueError(f"state must have shape (n, d), got {real.state.shape}", "state")
-        self.d = real.state.shape[1]
+        self.d, self.k = real.state.shape[1], math.prod(real.action.shape[1:])
         X = self._pairs(real.state, real.action)
         y = np.column_stack([real.next_state - real.state, real.reward])
         kept = ~real.ended
@@ -71,6 +72,9 @@ class GaussianTransitions:
         self.center = X.mean(0)
         self.inverse = np.linalg.pinv((X - self.center).T @ (X - self.center))
         self.farthest = float(self._leverage(X).max())
+        if regressor is not None and not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+            what = f"regressor must have fit and predict, got a {type(regressor).__name__}"
+            raise UserTypeError(what, "regressor", "give MLPRegression(hidden=(32,)), say")
         self.regressor = (LinearMap() if regressor is None else regressor).fit(X[kept], y[kept])
         left = y[kept] - np.asarray(self.regressor.predict(X[kept]), np.float64)
         self.covariance: Floats = left.T @ left / max(1, int(kept.sum()) - X.shape[1] - 1)
@@ -78,8 +82,11 @@ class GaussianTransitions:
         self.root: Floats = vectors * np.sqrt(np.clip(values, 0, None))
 
     def _pairs(self, states: Any, actions: Any) -> Floats:
-        actions = np.asarray(actions, np.float64)
-        return np.column_stack([states, actions.reshape(len(actions), -1)])
+        actions = floats(actions, "actions")
+        if math.prod(actions.shape[1:]) != self.k:
+            what = f"policy must give actions of {self.k} numbers each, got shape {actions.shape}"
+            raise UserValueError(what, "policy", "give those of the experience")
+        return np.column_stack([states, actions.reshape(len(actions), self.k)])
 
     def _leverage(self, pairs: Floats) -> Floats:
         off = pairs - self.center
@@ -99,7 +106,7 @@ class GaussianTransitions:
     @checked
     def dream(
         self, policy: Policy, start_states: ArrayLike, horizon: int, *,
-        outside: Literal["refuse", "stop"] = "refuse", random_state: Any = None,
+        outside: Outside = "refuse", random_state: Any = None,
     ) -> Experience:  # fmt: skip
         """Steps drawn from the model, marked as dreamt: s' ~ N(s + f(s, a), covariance), `horizon` times.
 
@@ -118,14 +125,16 @@ class GaussianTransitions:
         UserValueError
             A pair outside the experience, with its numbers.
         """
+        choice(outside, Outside, "outside")
         start = np.atleast_2d(floats(start_states, "start_states"))
-        if start.shape[1] != self.d:
-            raise UserValueError(f"start_states must have {self.d} columns, got {start.shape[1]}", "start_states")
+        if start.ndim != 2 or start.shape[1] != self.d or not np.isfinite(start).all():
+            what = f"start_states must be finite rows of {self.d} columns, got shape {start.shape}"
+            raise UserValueError(what, "start_states")
 
         def admit(states: Any, actions: Any) -> NDArray[np.bool_]:
             far = self._leverage(self._pairs(states, actions)) / self.farthest
-            if outside == "refuse" and (far > ROOM).any():
-                row = int(far.argmax())
+            if outside == "refuse" and not (far <= ROOM).all():  # NaN is no place that was seen
+                row = int(np.where(far <= ROOM, -np.inf, far).argmax())
                 pair = f"action {np.asarray(actions)[row].tolist()} in state {states[row].round(3).tolist()}"
                 what = f"{pair} must be near the experience, got {far[row]:.1f} times as far out as its farthest step"
                 raise UserValueError(what, "policy", "choose other actions, a shorter horizon, or outside='stop'")
@@ -143,6 +152,8 @@ class GaussianTransitions:
             Over the episodes that last so long. It holds the noise of the real steps as well.
         """
         refuse_dreams(real)
+        if real.state.shape[1:] != (self.d,):
+            raise UserValueError(f"states must have {self.d} columns, got shape {real.state.shape}", "real")
         place = {int(one): k for k, one in enumerate(np.unique(real.episode))}
         found, at = [], np.zeros((len(place), self.d))
         for t in range(int(real.step.max()) + 1):

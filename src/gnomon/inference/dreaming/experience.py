@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, Noise
 from gnomon.distributions.conditional import ConditionalTable
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.numeric.given import doable
+from gnomon.numeric.given import doable, numbers
 
-__all__ = ["Experience", "Policy", "actions_of", "rollout"]
+__all__ = ["Experience", "Outside", "Policy", "actions_of", "rollout"]
 
+Outside = Literal["refuse", "stop"]
+"""What is done about what the experience does not speak of."""
 Policy = Any
 """Actions (S,) by state or probabilities (S, A); a function of states; or an object with ``act(states, noise)``."""
 
@@ -63,12 +65,12 @@ class Experience:
         UserValueError
             Columns of unlike lengths, no step, numbers that are not finite.
         """
-        n = len(np.asarray(reward))
+        n = len(np.atleast_1d(numbers(reward, "reward")))
         given = {"state": state, "action": action, "reward": reward, "next_state": next_state}
         given["ended"] = np.zeros(n, bool) if ended is None else ended
         given["episode"] = np.arange(n) if episode is None else episode
         given["step"] = np.zeros(n, int) if step is None else step
-        columns = {name: np.asarray(value) for name, value in given.items()}
+        columns = {name: numbers(value, name) for name, value in given.items()}
         for name, column in columns.items():
             if column.ndim < 1 or len(column) != n or not n:
                 what = f"{name} must have one entry for each of the {n} rewards, got shape {column.shape}"
@@ -119,11 +121,14 @@ def actions_of(policy: Policy, states: Array, noise: Noise) -> Array:
         found = policy(states)
     else:
         table = np.asarray(policy)
-        if table.ndim == 2:
+        if table.ndim == 2 and np.ndim(states) == 1:
             return ConditionalTable(table).distribution({"state": states}).sample(noise)
         if table.ndim != 1 or table.dtype.kind not in "iu":
             what = "policy must be actions (S,), probabilities (S, A), a function or an object with act"
             raise UserTypeError(what, "policy", "give an array of whole numbers, say")
+        if np.ndim(states) != 1 or not (np.asarray(states) < len(table)).all():
+            what = f"policy has an action for each of {len(table)} states, and others are asked about"
+            raise UserValueError(what, "policy", "give as many as there are, or a function of states that are rows")
         found = table[states]
     found = np.asarray(found)
     if found.ndim < 1 or len(found) != len(states):

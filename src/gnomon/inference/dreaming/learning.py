@@ -9,10 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnomon.errors import UserValueError
+from gnomon.distributions.conditional import codes_of
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.dreaming.continuous import GaussianTransitions
 from gnomon.inference.dreaming.experience import Experience
-from gnomon.inference.dreaming.tables import TabularTransitions, check_discount, counted, refuse_dreams, solved
+from gnomon.inference.dreaming.tables import (
+    TabularTransitions,
+    check_discount,
+    check_steps,
+    counted,
+    refuse_dreams,
+    solved,
+)
 from gnomon.numeric.given import checked, doable
 from gnomon.numeric.noise import Noise, seed_of
 
@@ -61,7 +69,14 @@ def fit_transition_model(
     """
     refuse_dreams(experience)
     if experience.state.ndim == 2:
+        for name, value in (("n_states", n_states), ("n_actions", n_actions), ("smoothing", smoothing)):
+            if value:
+                raise UserValueError(
+                    f"{name} is of tables, and these states are rows of real numbers", name, "leave it out"
+                )
         return GaussianTransitions(experience, regressor)
+    if regressor is not None:
+        raise UserValueError("these states are counted", "regressor", "leave it out, or give states as rows (n, d)")
     states = int(max(experience.state.max(), experience.next_state.max())) + 1
     return counted(experience, n_states or states, n_actions or int(experience.action.max()) + 1, smoothing)
 
@@ -103,6 +118,7 @@ def least_squares_values(
     >>> least_squares_values(lived, 0.5).round(3).tolist()
     [1.333, 0.667]
     """
+    check_steps(experience)
     check_discount(discount)
     if features is None:
         size = int(max(experience.state.max(), experience.next_state[~experience.ended].max(initial=0))) + 1
@@ -184,10 +200,17 @@ def train_on_dreams(
     >>> found.policy.tolist(), found.converged
     ([4, 0, 0, 0, 0], True)
     """
+    if not isinstance(model, TabularTransitions):
+        what = f"model must be tables of states and actions, got a {type(model).__name__}"
+        raise UserTypeError(what, "model", "give states as whole numbers to fit_transition_model")
     check_discount(discount)
     noise = Noise(seed_of(random_state), "dreamer")
     tried = model.tried
-    starts = np.arange(model.n_states) if start_states is None else np.unique(np.asarray(start_states))
+    starts = (
+        np.arange(model.n_states)
+        if start_states is None
+        else np.unique(codes_of(start_states, model.n_states, "start_states"))
+    )
     pairs = np.array([(s, a) for s in starts for a in np.flatnonzero(tried[s])], np.int64)
     first = np.repeat(pairs, doable(dreams, "dreams", least=1), axis=0)
     policy = np.where(tried, 0.0, -1.0).argmax(1)

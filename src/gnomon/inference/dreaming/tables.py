@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Noise
 from gnomon.distributions.conditional import ConditionalTable, codes_of
-from gnomon.errors import UserValueError
-from gnomon.inference.dreaming.experience import Experience, Policy, rollout
-from gnomon.numeric.given import checked, floats
+from gnomon.errors import UserTypeError, UserValueError
+from gnomon.inference.dreaming.experience import Experience, Outside, Policy, rollout
+from gnomon.numeric.given import checked, choice, doable, floats
 from gnomon.numeric.noise import Noise as Stream
 from gnomon.numeric.noise import seed_of
 
@@ -66,6 +66,11 @@ class DecisionProcess:
         self.rewards: Floats = np.zeros_like(whole)
         self.rewards[..., : p.shape[2]] = r if r.ndim == 3 else r[..., None]
 
+    @cached_property
+    def tried(self) -> NDArray[np.bool_]:
+        """Which actions are known in which states, shape (S, A): of a process that is given, all."""
+        return np.ones((self.n_states, self.n_actions), bool)
+
     # --- exact --------------------------------------------------------------------------------------------------
 
     def probabilities(self, policy: Policy) -> Floats:
@@ -117,10 +122,13 @@ class DecisionProcess:
         return found
 
     def best_policy(self, discount: float) -> NDArray[np.int64]:
-        """A policy of highest value in every state, shape (S,), by policy iteration (Howard 1960)."""
-        policy = np.zeros(self.n_states, np.int64)
+        """A policy of highest value in every state, shape (S,), by policy iteration (Howard 1960).
+
+        Of a model from experience only actions that were tried are in it, and 0 where none was.
+        """
+        policy = self.tried.argmax(1)
         while True:
-            found = self.action_values(policy, discount)
+            found = np.where(self.tried, self.action_values(policy, discount), -np.inf)
             better = found.max(1) > found[np.arange(self.n_states), policy] + 1e-10
             if not better.any():
                 return policy
@@ -134,13 +142,19 @@ class DecisionProcess:
     ) -> Experience:  # fmt: skip
         """Real steps: what happens in this process."""
         start, noise = codes_of(start_states, self.n_states, "start_states"), Stream(seed_of(random_state), "play")
-        return rollout(self._move, policy, np.atleast_1d(start), horizon, noise, dreamt=False)
+        return rollout(self._move, policy, start.ravel(), horizon, noise, dreamt=False)
 
     def _move(self, states: Any, actions: Any, noise: Noise) -> tuple[Any, Any, NDArray[np.bool_]]:
-        codes = codes_of(actions, self.n_actions, "action")
+        codes = self._actions(actions)
         after = self.table.distribution({"state": states, "action": codes}).sample(noise)
         ended = after == self.n_states
         return np.where(ended, states, after), self.rewards[states, codes, after], ended
+
+    def _actions(self, actions: Any) -> NDArray[np.int64]:
+        codes: NDArray[np.int64] = codes_of(actions, self.n_actions, "action")
+        if codes.ndim != 1:
+            raise UserValueError(f"policy must give one action for each state, got shape {codes.shape}", "policy")
+        return codes
 
 
 class TabularTransitions(DecisionProcess):
@@ -187,7 +201,7 @@ class TabularTransitions(DecisionProcess):
     @checked
     def dream(
         self, policy: Policy, start_states: ArrayLike, horizon: int, *,
-        outside: Literal["refuse", "stop"] = "refuse", random_state: Any = None,
+        outside: Outside = "refuse", random_state: Any = None,
     ) -> Experience:  # fmt: skip
         """Steps drawn from the model, marked as dreamt: a ~ policy(s), s' ~ p(s' | s, a), `horizon` times.
 
@@ -207,7 +221,8 @@ class TabularTransitions(DecisionProcess):
         UserValueError
             An action outside the experience.
         """
-        start = np.atleast_1d(codes_of(start_states, self.n_states, "start_states"))
+        choice(outside, Outside, "outside")
+        start = codes_of(start_states, self.n_states, "start_states").ravel()
         return self.rollout(policy, start, horizon, Stream(seed_of(random_state), "dream"), outside=outside)
 
     def rollout(
@@ -216,7 +231,7 @@ class TabularTransitions(DecisionProcess):
         """`dream` with a stream of noise."""
 
         def admit(states: Any, actions: Any) -> NDArray[np.bool_]:
-            codes = codes_of(actions, self.n_actions, "action")
+            codes = self._actions(actions)
             known: NDArray[np.bool_] = self.tried[states, codes]
             if outside == "refuse" and not known.all():
                 row = int(known.argmin())
@@ -239,6 +254,8 @@ class TabularTransitions(DecisionProcess):
         """
         refuse_dreams(real)
         starts = real.state[real.step == 0]
+        if not len(starts):
+            raise UserValueError("no episode begins, step is 0 nowhere", "real", "number steps from 0 in each episode")
         distribution: Floats = np.bincount(codes_of(starts, self.n_states, "state"), minlength=self.n_states + 1) / len(
             starts
         )
@@ -266,11 +283,19 @@ def counted(real: Experience, n_states: int, n_actions: int, smoothing: float) -
 
 
 def refuse_dreams(experience: Experience) -> None:
-    """Refuse steps that were dreamt where only real ones say anything."""
+    """Refuse steps that were dreamt where only real ones say anything, and what are no steps."""
+    check_steps(experience)
     if experience.dreamt.any():
         n = int(experience.dreamt.sum())
         what = f"{n} of {len(experience)} steps were dreamt, and a model learns nothing from its own dreams"
         raise UserValueError(what, "experience", "give experience.real")
+
+
+def check_steps(experience: Experience) -> None:
+    """Refuse what is no `Experience`."""
+    if not isinstance(experience, Experience):
+        what = f"experience must be an Experience, got a {type(experience).__name__}"
+        raise UserTypeError(what, "experience", "give Experience.of(state, action, reward, next_state)")
 
 
 def check_discount(discount: float) -> None:
@@ -316,7 +341,7 @@ def inventory(
     [4, 0, 0, 0, 0]
     """
     chances = np.asarray(demand, np.float64)
-    n = capacity + 1
+    n = doable(capacity, "capacity", least=1) + 1
     transitions, rewards = np.zeros((2, n, n, n))
     for stock in range(n):
         for ordered in range(n):
