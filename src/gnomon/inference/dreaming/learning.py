@@ -200,7 +200,7 @@ def train_on_dreams(
     >>> found.policy.tolist(), found.converged
     ([4, 0, 0, 0, 0], True)
     """
-    if not isinstance(model, TabularTransitions):
+    if not hasattr(model, "rollout"):
         what = f"model must be tables of states and actions, got a {type(model).__name__}"
         raise UserTypeError(what, "model", "give states as whole numbers to fit_transition_model")
     check_discount(discount)

@@ -291,7 +291,7 @@ def refuse_dreams(experience: Experience) -> None:
         raise UserValueError(what, "experience", "give experience.real")
 
 
-def check_steps(experience: Experience) -> None:
+def check_steps(experience: Any) -> None:
     """Refuse what is no `Experience`."""
     if not isinstance(experience, Experience):
         what = f"experience must be an Experience, got a {type(experience).__name__}"
