@@ -217,6 +217,8 @@ def test_what_has_no_gap_is_told_in_one_line():
          "PPCA has no bound and no encoder"),
         (lambda: inference_gap(TWO, rows, log_prob=[1.0]), "one value for each of 3 rows"),
         (lambda: inference_gap(TWO, rows, log_prob=Score(1.0)), "must have a value for each row"),
+        (lambda: inference_gap(TWO, rows, log_prob=[1.0, np.nan, 1.0]), "must hold numbers, got NaN"),
+        (lambda: inference_gap(BinarySparseCoding, rows), "BinarySparseCoding is a class"),
         (lambda: inference_gap(TWO, rows, starts=0), "starts must be at least 1"),
         (lambda: inference_gap(TWO, rows, n_samples=1), "n_samples must be at least 2"),
         (lambda: harm_report(torch.nn.Linear, rows), "model_class must have begin"),

@@ -125,6 +125,8 @@ def inference_gap(
         if how_many(value, name) < least:
             raise UserValueError.must(name, f"be at least {least}", value)
     noise = Noise(seed_of(random_state), "inference-gap")
+    if isinstance(model, type):
+        raise UserTypeError(f"{model.__name__} is a class", "model", "give a model, with parameters, or harm_report")
     if isinstance(model, LearnsBothWays):
         bound = _Part(_best_bound(model, X, starts, noise))
         return _gap(_known(log_prob) or _Part(model.posterior_moments(X).value), bound)
@@ -151,7 +153,10 @@ def _known(given: Any) -> _Part | None:
     if given is None:
         return None
     if not isinstance(given, Score):
-        return _Part(floats(given, "log_prob"))
+        values = floats(given, "log_prob")
+        if np.isnan(values).any():
+            raise UserValueError("log_prob must hold numbers, got NaN", "log_prob")
+        return _Part(values)
     if given.pointwise is None:
         raise UserValueError("the score must have a value for each row", "log_prob", "give an array (rows,)")
     return _Part(given.pointwise, given.kind, given.error, given.note)

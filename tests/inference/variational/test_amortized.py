@@ -153,6 +153,10 @@ def test_mistakes_are_told():
         AmortizedInference(gnomon.make("ppca", n_components=1).fit(rows()))
     with pytest.raises(UserError, match="learn must be bound or regression"):
         AmortizedInference(linear(), learn="elbo")
+    with pytest.raises(UserError, match="hidden must be a whole number or a tuple"):
+        AmortizedInference(linear(), 5)
+    with pytest.raises(UserError, match=r"tol must be in \[0, inf\)"):
+        AmortizedInference(linear(), tol=-1.0)
     with pytest.raises(UserError, match="call fit first"):
         AmortizedInference(linear()).infer(rows())
     with pytest.raises(UserError, match="finite rows of 4 numbers"):

@@ -309,6 +309,13 @@ def test_what_cannot_be_is_told_in_one_line(tmp_path):
         (fit(Pair(), data=rows, family="full"), "family must be left out for a point"),
         (fit(lambda x: -(x**2).sum(1), start=1, data=rows), "takes no data apart"),
         (fit(TableFactors(np.zeros((1, 2))), data=rows), "takes no data apart"),
+        (fit(TWO, data=[[1.0, 1.0]], start=np.zeros(2)), "begins nowhere in particular"),
+        (fit(LinearGaussian(Pair.W.numpy()), data=rows, start=2), "begins nowhere in particular"),
+        (lambda: DiscreteLatents(TWO.log_joint, 2), "sizes must be the number of values of each latent"),
+        (
+            lambda: gnomon.fit_posterior(TWO, method="map", data=[[1.0, 1.0]]).log_prob([[1.0, 0.0, 1.0]]),
+            "rows of shape",
+        ),
         (fit(tree(0)[0], data={"y": 1}), "unknown variable 'y'"),
         (fit(tree(0)[0], data=rows), "evidence must be a mapping"),
         (fit(lambda x: x[:, 0].log(), start=np.array([-1.0])), "must be finite at the start"),

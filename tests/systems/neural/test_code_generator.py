@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 import gnomon
 from gnomon.cli.main import run as run_command
 from gnomon.data.dataset import Dataset
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.encoders import ConvDecoder, DenseDecoder
 from gnomon.numeric.noise import Noise
 from gnomon.training.group import Group
@@ -161,6 +161,7 @@ def test_mistakes_are_said_in_a_line() -> None:
     for options, said in (
         ({"angles": (4,)}, "angles must be columns 0 to 3, got 4"),
         ({"categories": (9,)}, "categories must be columns 0 to 3, got 9"),
+        ({"angles": (-1,)}, "angles must be .*from 0"),
         ({"angles": (1,), "categories": (1,)}, "column 1 must not be an angle and a category"),
         ({"generator": "conv", "image_shape": (3, 4)}, "image_shape must have 16 numbers, got 3 x 4 x 1"),
     ):
@@ -169,6 +170,10 @@ def test_mistakes_are_said_in_a_line() -> None:
     model = gnomon.CodeGenerator(categories=(3,), epochs=1, random_state=0).fit(Z, X)
     with pytest.raises(UserValueError, match=r"column 3 must hold a category of the training rows, got 4.*2, 5, 9"):
         model.predict([[0, 0, 0, 4]])
+    with pytest.raises(UserValueError, match="codes of one shape"):
+        model.interpolate([0, 0], [0, 0, 0, 2])
+    with pytest.raises(UserTypeError, match="angles must be a tuple of columns"):
+        gnomon.CodeGenerator(angles=2, epochs=1).fit(Z, X)  # type: ignore[arg-type]
 
 
 # --- data ----------------------------------------------------------------------------------------------------------

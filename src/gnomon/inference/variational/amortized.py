@@ -16,8 +16,9 @@ from gnomon.inference.variational.amortized_rows import RowBounds, rows_of
 from gnomon.inference.variational.limited_memory import LimitedMemory
 from gnomon.nn.activations import Tanh
 from gnomon.nn.mlp import MLPModel
+from gnomon.numeric.given import doable, floats
 from gnomon.numeric.noise import Noise
-from gnomon.recipes.parameters import how_many
+from gnomon.recipes.parameters import check_layer_sizes, how_many, in_interval
 
 __all__ = ["AmortizedInference"]
 
@@ -81,10 +82,11 @@ class AmortizedInference:
     ) -> None:  # fmt: skip
         if learn not in ("bound", "regression"):
             raise UserValueError.must("learn", "be bound or regression", learn)
-        if any(how_many(units, "hidden") < 1 for units in hidden):
-            raise UserValueError.must("hidden", "be at least 1 unit in each layer", tuple(hidden))
+        check_layer_sizes(hidden)
         if how_many(max_iter, "max_iter") < 1:
             raise UserValueError.must("max_iter", "be at least 1", max_iter)
+        if not in_interval(float(floats(tol, "tol")), "[0, inf)"):
+            raise UserValueError.must("tol", "be in [0, inf)", tol)
         self.bounds: RowBounds = rows_of(getattr(model, "model_", model))
         self.hidden, self.learn, self.max_iter, self.tol, self.seed = tuple(hidden), learn, max_iter, tol, seed
 
@@ -195,5 +197,5 @@ class AmortizedInference:
         """
         x = self.bounds.check(X)
         free = self._free(x, refine)
-        best = self.bounds.refined(x, free, how_many(steps, "steps"))
+        best = self.bounds.refined(x, free, doable(steps, "steps", least=1))
         return np.asarray(self.bounds.climb(x, best)[0] - self.bounds.climb(x, free)[0])

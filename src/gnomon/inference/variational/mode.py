@@ -91,10 +91,11 @@ class PosteriorMode(VariationalMethod):
         """
         _check(problem)
         target, rows = problem.target, problem.data
-        solve = _closed(target, rows)
+        solve, listed = _closed(target, rows), _listed(target)
+        if problem.start is not None and (solve is not None or listed is not None):
+            raise UserTypeError("the mode of this target begins nowhere in particular", "start", "leave it out")
         if solve is not None:
             return _Solved(solve)
-        listed = _listed(target)
         if listed is not None:
             return self._discrete(listed, _rows(rows), noise)
         if _of_rows(target):

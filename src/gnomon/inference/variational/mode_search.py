@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise
+from gnomon.errors import UserValueError
 from gnomon.inference.arrays import convert
 from gnomon.inference.exact.posterior import log_weights
+from gnomon.numeric.given import function, whole
 from gnomon.numeric.tensors import is_tensor
 
 __all__ = ["DiscreteLatents", "ModeSearch"]
@@ -40,6 +42,12 @@ class DiscreteLatents:
     log_joint: Callable[[Any, Array], Array]
     sizes: Sequence[int]
     like: Any = field(default_factory=lambda: np.empty(0), repr=False)
+
+    def __post_init__(self) -> None:
+        function(self.log_joint, "log_joint")
+        sizes = whole(self.sizes, "sizes")
+        if sizes.ndim != 1 or (sizes < 1).any():
+            raise UserValueError.must("sizes", "be the number of values of each latent, at least 1", self.sizes)
 
 
 class ModeSearch:

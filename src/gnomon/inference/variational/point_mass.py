@@ -88,7 +88,10 @@ class PointMass:
         for name, x in self.values.items():
             if name not in values:
                 raise UserValueError(f"{name!r} is missing", "values", f"give {', '.join(self.values)}")
-            rows = floats(values[name], name).reshape(-1, *x.shape)
+            rows = floats(values[name], name)
+            if rows.shape[1:] != x.shape and rows.shape != x.shape:
+                raise UserValueError(f"{name} must be rows of shape {x.shape}, got shape {rows.shape}", name)
+            rows = rows.reshape(-1, *x.shape)
             same = same & (rows == x).reshape(len(rows), -1).all(1)
         return np.where(same, 0.0 if self.whole else math.inf, -math.inf)
 

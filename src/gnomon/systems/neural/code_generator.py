@@ -16,7 +16,7 @@ from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.arrays import Floats
 from gnomon.distributions.domains import Real
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.encoders import DecoderNetwork, begin_network, build_network, image_shape_of
 from gnomon.nn.initializers import Initializer
 from gnomon.nn.module import Module
@@ -218,6 +218,12 @@ class CodeGenerator(Regressor, ByGradient, HasDtype):
 
     def check_parameters(self) -> None:
         super().check_parameters()
+        for name in ("angles", "categories"):
+            columns = getattr(self, name)
+            if not isinstance(columns, tuple | list | None):
+                raise UserTypeError.must(name, "be a tuple of columns, such as (2,), or None", columns)
+            if any(how_many(k, name) < 0 for k in columns or ()):
+                raise UserValueError.must(name, "be columns from 0", columns)
         both = sorted(set(self.angles or ()) & set(self.categories or ()))
         if both:
             what = f"column {both[0]} must not be an angle and a category"
@@ -312,6 +318,9 @@ class CodeGenerator(Regressor, ByGradient, HasDtype):
         -------
         array of shape (n, t), or (n,) where y had one column
         """
+        if np.shape(start) != np.shape(end):
+            what = f"start and end must be codes of one shape, got {np.shape(start)} and {np.shape(end)}"
+            raise UserValueError(what, "end")
         ends = self._known(self._rows(np.stack([np.asarray(start), np.asarray(end)])))
         share = np.linspace(0, 1, how_many(n))[:, None].astype(ends.dtype)
         model, turn = self.model_, self.turn
