@@ -133,16 +133,18 @@ class _Builder:
 def maps_of(x: torch.Tensor, shape: Shape) -> torch.Tensor:
     """Flat rows of one or more images, channels last, as maps (n, images * channels, rows, columns)."""
     rows, columns, channels = shape
+    n, maps = len(x), x.shape[1] // (rows * columns)  # there may be no rows, of which torch finds no size
     if channels == 1:
-        return x.reshape(len(x), -1, rows, columns)
-    images = x.reshape(len(x), -1, rows, columns, channels).permute(0, 1, 4, 2, 3)
-    return images.reshape(len(x), -1, rows, columns)
+        return x.reshape(n, maps, rows, columns)
+    images = x.reshape(n, maps // channels, rows, columns, channels).permute(0, 1, 4, 2, 3)
+    return images.reshape(n, maps, rows, columns)
 
 
 def rows_of(maps: torch.Tensor, images: int) -> torch.Tensor:
     """Maps (n, images * channels, rows, columns) as flat rows of so many images, channels last."""
     n, channels, rows, columns = maps.shape
-    return maps.reshape(n, images, channels // images, rows, columns).permute(0, 1, 3, 4, 2).reshape(n, -1)
+    split = maps.reshape(n, images, channels // images, rows, columns)
+    return split.permute(0, 1, 3, 4, 2).reshape(n, channels * rows * columns)
 
 
 class _AsImages(nn.Module):

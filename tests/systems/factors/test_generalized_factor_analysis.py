@@ -245,6 +245,19 @@ def test_the_bound_never_falls_and_stays_below_the_density(kind, inner_steps):
         assert settled.elbo_history_[0] > fitted.elbo_history_[0] + 1e-6
 
 
+@pytest.mark.spec("INF-99")
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_outer_steps_raise_the_bound_more(kind):
+    """What the second iteration begins with, after one step of the parameters and after four."""
+    X = rows_of(kind, k=2)
+    once, more = (
+        fit_of(kind, Variational(outer_steps=steps), X, n_components=2, max_iter=12, tol=0.0).history_["objective"]
+        for steps in (1, 4)
+    )
+    assert more[0] == once[0] and more[1] > once[1] + 1e-3
+    assert (np.diff(more) >= -1e-10).all()
+
+
 @pytest.mark.spec("BAY-49")
 def test_the_bound_biases_the_loadings_towards_zero():
     """A row's posterior of few bits is far from normal: the fit of the bound has the lower likelihood."""
@@ -311,6 +324,8 @@ def test_a_first_chunk_is_an_iteration_and_a_stream_of_chunks_comes_near_a_fit(e
     assert stream.log_prob(X).mean() > whole.log_prob(X).mean() - 0.02
     assert stream.log_prob(X).mean() > first.log_prob(X).mean()
     assert stream.n_steps_ == 16 and stream.partial_fit(X[:0]) is stream
+    with pytest.raises(AttributeError, match="converged_ is of fits by passes"):
+        _ = stream.converged_
 
 
 def test_known_cells_alone_speak():

@@ -189,3 +189,13 @@ def test_chunks_and_what_is_refused():
         _ = PPCA(n_components=1).fit(X).objective_
     with pytest.raises(UserError, match="noise"):
         stream.set_params(noise=0.1).partial_fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:the rows lie in the fitted subspace:UserWarning")
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+@pytest.mark.parametrize("rows", [np.ones((10, 4)), np.where(np.eye(10, 4) > 0, np.nan, 2.0)])
+def test_rows_that_are_all_alike_put_every_z_at_0(rows, noise):
+    fitted = PPCA(n_components=3, method="map", noise=noise, random_state=0, max_iter=30).fit(rows)
+    assert (np.diff(fitted.history_["objective"]) > -1e-6).all()
+    np.testing.assert_allclose(fitted.model_.mean, np.nanmax(rows), atol=1e-9)
+    np.testing.assert_allclose(fitted.components_, 0, atol=1e-9)

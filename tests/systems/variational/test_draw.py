@@ -13,6 +13,7 @@ from torch import nn
 import gnomon
 from gnomon.cli.main import run as command
 from gnomon.data import load, split
+from gnomon.data.batches import Batch
 from gnomon.distributions.latents import BinaryLatents, GaussianLatents
 from gnomon.errors import UserValueError
 from gnomon.evaluation import gradient_variance
@@ -27,6 +28,7 @@ from gnomon.objectives.variational import ELBO, IWAE, likelihood_and_divergence
 from gnomon.systems.mixtures.bernoulli_mixture import BernoulliMixture
 from gnomon.systems.variational._model import VAEModel
 from gnomon.systems.variational.draw import DRAW, DRAWModel
+from gnomon.training.group import Group
 
 F64, RANDOM = torch.float64, np.random.default_rng(0)
 BARS = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]] * 8, np.float64)
@@ -306,6 +308,18 @@ def test_what_cannot_be_asked(small):
             DRAW(likelihood="bernoulli", **options).fit(BARS)
     with pytest.raises(UserValueError, match="Z must have 2 columns, got 4"):
         small.inverse_transform(BARS)
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 1), (2, 3, 2)])
+def test_no_rows_are_painted_and_looked_at(shape):
+    """None asked for; none of a batch on a process: every parameter has a gradient there, of 0."""
+    model = made(BernoulliLikelihood().build(12, F64), GaussianAttention(2, 3).build(shape, 1, 1, 4, F64), 2)
+    x, z = model.dream(0, Noise(0, "dream"))
+    assert x.shape == (0, 12) and z.shape == (0, 4) and model.expected_canvases(z).shape == (0, 2, 12)
+    batch = Batch({"X": x}, np.arange(0), np.arange(0), torch.ones(0, dtype=F64))
+    loss = ELBO().build()(model, batch, noise=Noise(0, "x"), phase="fit", group=Group())
+    loss.terms["negative_bound"].sum.backward()
+    assert all(one.grad is not None and not one.grad.any() for one in model.parameters())
 
 
 @pytest.mark.spec("GEN-091")

@@ -279,7 +279,7 @@ class PPCAModel:
     def regress(self, statistics: dict[str, Array]) -> None:
         """Row-wise regressions, then the noise variance over the observed entries, with the new W and mean."""
         design, target = statistics["design"], statistics["target"]
-        solution = np.linalg.solve(design, target[:, :, None])[:, :, 0]
+        solution = _regressed(design, target[:, :, None])[:, :, 0]
         explained = np.einsum("jk,jk->j", solution, 2 * target - np.einsum("jkl,jl->jk", design, solution))
         total = float(statistics["counts"].sum())
         scale = float(statistics["square"].sum()) / total
@@ -301,3 +301,11 @@ class PPCAModel:
         sign = np.where(largest < 0, -1.0, 1.0)
         self.components = rotated * sign
         self._turn[:, :k] = np.matmul(self._turn[:, :k], vt.T * sign)
+
+
+def _regressed(design: Array, target: Array) -> Array:
+    """Coefficients of regressions; the shortest where every z is at 0, as the modes of rows that are all alike are."""
+    try:
+        return np.linalg.solve(design, target)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.matmul(np.linalg.pinv(design, hermitian=True), target))

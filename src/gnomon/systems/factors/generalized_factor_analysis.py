@@ -275,7 +275,9 @@ class GeneralizedFactorAnalysis(FillsGaps, LatentCodes, Iterated, System):
     def converged_(self) -> bool:
         """Whether the fit, each of its starts, ended before ``max_iter``."""
         check_is_fitted(self)
-        starts = self.history_.get("start", [0] * len(self.history_["log_likelihood"]))
+        if "objective" not in self.history_:
+            raise AttributeError("converged_ is of fits by passes over all rows, not of streams (partial_fit)")
+        starts = self.history_.get("start", [0] * len(self.history_["objective"]))
         return all(starts.count(one) < self.max_iter for one in set(starts))
 
 

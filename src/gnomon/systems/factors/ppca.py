@@ -299,7 +299,7 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
         """
         check_is_fitted(self)
         if "objective" not in self.history_:
-            raise AttributeError("objective_ is of iterated fits (method='em' or 'map')")
+            raise AttributeError("objective_ is of iterated fits (method='em' or 'map'), not of chunks")
         return float(self.history_["objective"][-1])
 
     @property

@@ -70,7 +70,7 @@ def filtered(
     missing : bool tensor of shape (n, T, d), optional
         Cells that are not known, whatever they hold.
     share : float, default 0.5
-        SequenceParticles that count, of all, below which they are drawn anew; 0 for never: plain importance weighting.
+        Particles that count, of all, below which they are drawn anew; 0 for never: plain importance weighting.
 
     Notes
     -----
