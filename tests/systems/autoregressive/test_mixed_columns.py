@@ -12,10 +12,12 @@ from gnomon.cli.main import run as command_line
 from gnomon.distributions.mixed_table import MixedColumns, MixedTable
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.mixed import MixedLikelihood
+from gnomon.numeric.noise import Noise
 from gnomon.systems.autoregressive.conditionals import Neural
 from gnomon.systems.autoregressive.deep_nade import DeepNADE
 from gnomon.systems.autoregressive.fvbn import FVBN
 from gnomon.systems.autoregressive.nade import NADE
+from gnomon.systems.autoregressive.nade_k import NADEk
 from gnomon.systems.autoregressive.orders import Chosen
 from gnomon.systems.variational.vae import VAE
 
@@ -192,6 +194,27 @@ def test_other_models_take_columns_of_several_kinds():
     deep = DeepNADE(likelihood=MixedLikelihood(KINDS), **options).fit(rows(200))
     assert np.exp(deep.log_prob(grid)).sum() * STEP == pytest.approx(1, abs=1e-6)
     assert 8 < deep.impute([[np.nan, 1.0, 1.0]])[0, 0] < 12 and set(deep.sample(40)[:, 2]) <= {0, 1, 2}
+
+
+IN_ORDER = {"order": "given", "connect": "previous-groups", "hidden": (3, 2)}
+
+
+@pytest.mark.parametrize(
+    ("system", "given", "last"),
+    [(DeepNADE, {}, 0), (DeepNADE, IN_ORDER, 9), (NADEk, {}, 0), (NADEk, {"tie": True}, 0)],
+)
+def test_parameters_are_what_the_masses_depend_on(system, given, last):
+    """In one order also the weights of the last column, which none sees."""
+    X, options = rows(60), {"hidden": (3,), "activation": "tanh", "epochs": 2, "random_state": 0} | given
+    model = system(likelihood=MixedLikelihood(KINDS, "network"), **options).fit(X).model_
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += Noise(0, "more").normal(tuple(weight.shape), like=weight)
+        for layer in model.layers:
+            if hasattr(layer, "clear"):
+                layer.clear()
+    slopes = torch.autograd.grad(model.log_prob(torch.from_numpy(X)).sum(), list(model.parameters()))
+    assert model.n_parameters == sum(int((one != 0).sum()) for one in slopes) + last
 
 
 @pytest.mark.spec("GEN-115")

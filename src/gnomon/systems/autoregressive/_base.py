@@ -119,7 +119,11 @@ class ChainModel(Module):
     def log_conditionals(self, x: torch.Tensor) -> torch.Tensor:
         """Log p(x_j | columns before it) of each cell in nats, (n, d), by column and not by place."""
         z = self.inside(x)
-        cells = self.head.log_probs(self.numbers(z), z)
+        return self._cells(self.numbers(z), z)
+
+    def _cells(self, raw: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        """Log probability, or density in the units of x, of each cell, (n, d), by the head's numbers."""
+        cells = self.head.log_probs(raw, z)
         return cells - self.scale.log() if self.scales else cells
 
     def log_prob(self, x: Any) -> Any:

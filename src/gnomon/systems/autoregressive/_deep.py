@@ -51,6 +51,11 @@ class MaskedNetwork(OrderlessModel):
         self.units = nn.ModuleList(activation.build(units, dtype) for units in hidden)
         self.out: Any = dense(hidden[-1], n_features * head.width, dtype=dtype)
 
+    @property
+    def n_parameters(self) -> int:
+        """Weights of what columns make use of, and biases."""
+        return super().n_parameters - idle(self)
+
     def start(self, initializer: Initializer, noise: Noise) -> None:
         """First weights; those into the head are 0, where columns are independent."""
         begin_layers(self, initializer, noise)
@@ -132,8 +137,8 @@ class PreviousGroups(ChainModel):
 
     @property
     def n_parameters(self) -> int:
-        """Weights that are not held at 0, and biases."""
-        return super().n_parameters - sum(int((~layer.mask).sum()) for layer in self.layers)
+        """Weights that are not held at 0, of what columns make use of, and biases."""
+        return super().n_parameters - idle(self) - sum(int((~layer.mask).sum()) for layer in self.layers)
 
     def start(self, initializer: Initializer, noise: Noise) -> None:
         """Masks by the order, and first weights."""
@@ -152,6 +157,14 @@ class PreviousGroups(ChainModel):
         for layer, unit in zip(self.layers, self.units[1:], strict=True):
             h = unit(layer(h.reshape(n, layer.in_features)).reshape(n * d, layer.out_features // d))
         return by_column(h.reshape(n, d, self.out.in_features), self.out).flatten(1)
+
+
+def idle(model: Any) -> int:
+    """Weights and biases of the first and the last layer that stand for numbers which no column has."""
+    seen, answered = model.head.used(model.n_features)
+    if model.out is None:
+        return int((~(seen | answered.T)).sum()) * model.first.out_features + int((~answered).sum())
+    return int((~seen).sum()) * model.first.out_features + int((~answered).sum()) * (model.out.in_features + 1)
 
 
 def begin_layers(model: Any, initializer: Initializer, noise: Noise) -> None:

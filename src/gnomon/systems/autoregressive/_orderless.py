@@ -150,10 +150,6 @@ class OrderlessModel(ChainModel):
         one = self.head.distribution(raw)
         return [self.outside(one.mean), one.variance * self.scale**2]
 
-    def _cells(self, raw: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-        cells = self.head.log_probs(raw, z)
-        return cells - self.scale.log() if self.scales else cells
-
     @torch.no_grad()
     def draw(self, z: torch.Tensor, missing: torch.Tensor, noise: contracts.Noise) -> torch.Tensor:
         """The rows with the missing cells drawn from p(missing | known): known ones first, in an order of each row.
