@@ -130,6 +130,14 @@ def test_a_measure_keeps_the_axioms(measure):
 
 
 @pytest.mark.spec("BAY-77")
+def test_a_mixture_of_many_measures_is_drawn():
+    many = MixedMeasure([DiscreteMeasure([float(k)]) for k in range(100)], np.arange(100) / 4950)
+    drawn = many.sample(Noise(0, "draws"), shape=(20_000,))
+    assert drawn.shape == (20_000, 1) and set(np.unique(drawn)) <= set(range(1, 100))
+    assert abs(drawn.mean() - many.mean[0]) <= 4.5 * np.sqrt(many.covariance[0, 0] / 20_000)  # false alarm 1e-5
+
+
+@pytest.mark.spec("BAY-77")
 @pytest.mark.parametrize("kind", ["empirical", "normal"])
 def test_draws_have_the_density(kind):
     """20,000 draws: mean and covariance of theta plus the kernel's, false alarm 1e-4 each number at most."""
@@ -156,6 +164,10 @@ def test_what_is_no_measure_is_refused_in_one_line():
         (lambda: kernel_density([1.0, 2.0], bandwidth=0.0), UserValueError, "bandwidth must be scott"),
         (lambda: kernel_density([1.0, 2.0], bandwidth="scot"), UserValueError, "bandwidth must be scott"),
         (lambda: kernel_density([[1.0, 0.0], [2.0, 0.0]]), UserValueError, "positive definite"),
+        (lambda: kernel_density([[0.1, 1.0], [0.2, 2.0], [0.7, 7.0]]), UserValueError, "rows must differ in every"),
+        (lambda: kernel_density([[x, 0.1 + 1e-17 * x] for x in range(9)]), UserValueError, "rows must differ in every"),
+        (lambda: kernel_density([1.0, 2.0], bandwidth=None), UserValueError, "bandwidth must be scott"),
+        (lambda: DiscreteMeasure([0.0]).mass("a", 1.0), UserTypeError, "must hold numbers"),
         (lambda: kernel_density([1.0, 2.0]).density([[1.0, 2.0]]), UserValueError, "y must have 1 columns"),
         (lambda: KernelMixture(1.0, DiscreteMeasure([0.0])), UserTypeError, "kernel must have log_prob"),
         (lambda: KernelMixture(NormalKernel(1.0), 1.0), UserTypeError, "measure must have points"),

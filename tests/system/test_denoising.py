@@ -232,3 +232,17 @@ def test_the_command_line_says_the_same_and_what_is_assumed(tmp_path, capsys):
     assert '"note": "assuming normal noise of deviation 0.7: closed form"' in capsys.readouterr().out
     assert run(asked) == 2 and "the corruption must be named once" in capsys.readouterr().err
     assert run([*asked, "--flips", "0.1"]) == 2 and "flips must be of bits" in capsys.readouterr().err
+    pd.DataFrame(damaged, columns=columns).mask(np.eye(len(X), 3, -1) > 0).to_csv(tmp_path / "g.csv", index=False)
+    for words in (["g.csv"], ["d.csv", "--truth", str(tmp_path / "g.csv")]):
+        assert run(["denoise", str(folder), str(tmp_path / words[0]), *words[1:], "--noise", "0.7"]) == 2
+        assert "row 2 has a missing cell, and denoise needs complete rows" in capsys.readouterr().err
+
+
+def test_codes_are_no_cells_to_clean(tmp_path, capsys):
+    table = pd.DataFrame(reals(60), columns=list("abc")).assign(kind=["red", "blue", "green"] * 20)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    folder = str(tmp_path / "run")
+    assert run(["fit", "ppca", str(tmp_path / "t.csv"), "--n-components", "1", "--out", folder]) == 0
+    capsys.readouterr()
+    assert run(["denoise", folder, str(tmp_path / "t.csv"), "--noise", "0.7"]) == 2
+    assert "denoise needs a fit to columns of numbers, and 'kind' was coded" in capsys.readouterr().err

@@ -174,6 +174,10 @@ def test_the_command_line_says_the_same(tmp_path, capsys):
         assert run([*asked, "--how", "covariance"]) == 0
         head, first, second, _ = capsys.readouterr().out.splitlines()
         assert head == "id,cov(b:b),cov(b:c),cov(c:c)" and second == "v,0.0,0.0,0.0"
+        pd.DataFrame(X[:2], columns=columns).to_csv(tmp_path / "w.csv", index=False)
+        whole = ["impute", str(folder), str(tmp_path / "w.csv"), "--how", "covariance"]
+        assert run([*whole, "--out", str(tmp_path / "w.npy")]) == 2
+        assert "no cell is missing that could have a covariance" in capsys.readouterr().err
         covariance = system.conditional_distribution(gaps).covariance[0]
         np.testing.assert_allclose([float(x) for x in first.split(",")[1:]], covariance[[1, 1, 2], [1, 2, 2]])
         code = run([*asked, "--how", "table"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import numpy as np
 
 from gnomon.cli import completion, output
-from gnomon.cli.fitted import KEEP, Query, ask, lacks, names_of, tell
+from gnomon.cli.fitted import KEEP, Query, lacks, names_of, refuse_codes, tell, with_gaps
 from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, as_columns, check_out
 from gnomon.errors import UserValueError
@@ -51,7 +52,8 @@ def command(
     from gnomon.distributions.corruption import BitFlips, GaussianNoise
 
     corruption = GaussianNoise(noise) if noise is not None else BitFlips(flips)
-    query = ask(run, data, system, columns=columns)
+    refuse_codes("denoise", run, system)
+    query = _complete(run, data, system, columns)
     given = {"steps": steps, "random_state": seed}
     options = {name: value for name, value in given.items() if value is not None}
     found = system.denoised(query.X, corruption, method=method, **options)
@@ -63,13 +65,23 @@ def command(
     tell(query, keep, as_columns(found.values, names_of(query)), out, as_json, rows=found.values, facts=facts)
 
 
+def _complete(run: str, data: str, system: Any, columns: str | None) -> Query:
+    """The rows of DATA, of which none lacks a cell: a fit's rule for gaps would make up what is then cleaned."""
+    query = with_gaps(run, data, system, columns)
+    gaps = np.isnan(query.data.X).any(1)
+    if gaps.any():
+        what = f"row {int(gaps.argmax()) + 1} has a missing cell, and denoise needs complete rows"
+        raise UserValueError(what, data, "fill them in first: gnomon impute")
+    return query
+
+
 def _ratios(query: Query, found: Any, truth: str | None, columns: str | None) -> dict[str, float]:
     """Signal-to-noise ratios of the damaged and the cleaned rows."""
     if truth is None:
         return {}
     from gnomon.evaluation.regression import psnr
 
-    whole = ask(query.run, truth, query.system, columns=columns)
+    whole = _complete(query.run, truth, query.system, columns)
     if len(whole.data) != len(query.data):
         what = f"the truth must have {len(query.data)} rows, one for each of DATA, got {len(whole.data)}"
         raise UserValueError(what, "--truth")

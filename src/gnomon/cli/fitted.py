@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from gnomon.cli import output
 from gnomon.cli.fit import column_names
@@ -12,7 +14,7 @@ from gnomon.cli.write import beside, write_table
 from gnomon.errors import UserTypeError
 from gnomon.runs.folder import RunFolder
 
-__all__ = ["KEEP", "Query", "ask", "having", "kept", "lacks", "names_of", "tell"]
+__all__ = ["KEEP", "Query", "ask", "having", "kept", "lacks", "names_of", "refuse_codes", "tell", "with_gaps"]
 
 KEEP = "Columns of DATA that stand before the answers, such as an id; of images there is: file."
 SOME = 6
@@ -61,6 +63,32 @@ def ask(
     chosen = other_data(recipe, data, goal, target=target, columns=column_names(columns))
     X, y = goal.examples(chosen, system, answers=answers)
     return Query(run, data, system, recipe, chosen, X, y)
+
+
+def refuse_codes(verb: str, run: str, system: Any) -> None:
+    """Refuse a fit whose columns are not those of the file: codes are no cells that a verb could answer with."""
+    found = getattr(system, "preparation_", None)
+    steps = () if found is None else found.steps
+    coded = [one.name for one in steps if tuple(one.names) != (one.name,) or getattr(one, "codes", False)]
+    if coded:
+        what = f"{verb} needs a fit to columns of numbers, and {', '.join(map(repr, coded[:3]))} was coded"
+        raise UserTypeError(what, run, f"fit without it: --drop {coded[0]}")
+
+
+def with_gaps(run: str, data: str, system: Any, columns: str | None) -> Query:
+    """The rows of DATA with 0 in empty cells, for a model that is told where these are; `data` is as it was read."""
+    from gnomon.tasks.fitting import other_data, task_of
+
+    recipe, goal = RunFolder.open(run).config.get("data", {}), task_of(system)
+    found = getattr(system, "preparation_", None)
+    fitted = recipe.get("features") if found is None else list(found.names_in)
+    as_read = {"form": recipe.get("form"), "features": fitted}
+    raw = other_data(as_read, data, goal, target=None, columns=column_names(columns))
+    X = np.array(raw.frame if raw.X is None else raw.X, np.float64)
+    raw = replace(raw, X=X, frame=None)
+    whole = replace(raw, X=np.nan_to_num(X, nan=0.0))
+    rows, _ = goal.examples(whole if found is None else found.apply(whole), system, answers=False)
+    return Query(run, data, system, recipe, raw, rows, None)
 
 
 def kept(data: str, text: str | None, n: int, recipe: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from typing import Any
 
 import click
 import numpy as np
 
 from gnomon.cli import completion
-from gnomon.cli.fit import column_names
-from gnomon.cli.fitted import KEEP, Query, ask, lacks, names_of, tell
+from gnomon.cli.fitted import KEEP, ask, lacks, names_of, refuse_codes, tell, with_gaps
 from gnomon.cli.form import with_form
 from gnomon.cli.write import TABLES, as_columns, beside, check_out
 from gnomon.distributions.table import Table
-from gnomon.errors import UserTypeError
-from gnomon.runs.folder import RunFolder
+from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = ["command"]
 
@@ -61,7 +58,7 @@ def command(
     system = load(run)
     if not hasattr(system, "impute"):
         raise lacks(system, "impute", "fill in missing cells", run)
-    _refuse_codes(run, getattr(system, "preparation_", None))
+    refuse_codes("impute", run, system)
     verb = system.conditional_distribution if how in JOINT else system.impute
     given = {"how": None if how in JOINT else how, "n_draws": n_draws, "method": method, "steps": steps}
     options = {name: value for name, value in (given | {"random_state": seed}).items() if value is not None}
@@ -72,10 +69,12 @@ def command(
             if how in JOINT:
                 raise UserTypeError(f"--how {how} takes no {flag}", flag, "leave it out")
             raise UserTypeError(f"{system.name} takes no {flag}: it fills in cells in one way", flag, "leave it out")
-    query = _with_gaps(run, data, system, columns) if "mask" in known else ask(run, data, system, columns=columns)
+    query = with_gaps(run, data, system, columns) if "mask" in known else ask(run, data, system, columns=columns)
     mask = {"mask": np.isnan(query.data.X)} if "mask" in known else {}
     found, names = verb(query.X, **mask, **options), names_of(query)
     if how == "covariance":
+        if not (found.covariance != 0).any():
+            raise UserValueError("no cell is missing that could have a covariance", data, "leave gaps empty")
         tell(query, keep, _covariances(found, names), out, as_json)
     elif how == "table":
         table, source = _states(found, names, run)
@@ -113,31 +112,6 @@ def _states(found: Any, names: list[str], run: str) -> tuple[dict[str, Any], Any
     source = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
     columns = beside({"row": source + 1}, as_columns(np.concatenate(rows), names))
     return beside(columns, {"probability": np.concatenate(chances)}), source
-
-
-def _refuse_codes(run: str, found: Any) -> None:
-    """Refuse a fit whose columns are not those of the file: codes are no cells that could be filled in."""
-    steps = () if found is None else found.steps
-    coded = [one.name for one in steps if tuple(one.names) != (one.name,) or getattr(one, "codes", False)]
-    if coded:
-        what = f"impute needs a fit to columns of numbers, and {', '.join(map(repr, coded[:3]))} was coded"
-        raise UserTypeError(what, run, f"fit without it: --drop {coded[0]}")
-
-
-def _with_gaps(run: str, data: str, system: Any, columns: str | None) -> Query:
-    """The rows of DATA with 0 in empty cells, for a model that is told where these are; `data` is as it was read."""
-    from gnomon.tasks.fitting import other_data, task_of
-
-    recipe, goal = RunFolder.open(run).config.get("data", {}), task_of(system)
-    found = getattr(system, "preparation_", None)
-    fitted = recipe.get("features") if found is None else list(found.names_in)
-    as_read = {"form": recipe.get("form"), "features": fitted}
-    raw = other_data(as_read, data, goal, target=None, columns=column_names(columns))
-    X = np.array(raw.frame if raw.X is None else raw.X, np.float64)
-    raw = replace(raw, X=X, frame=None)
-    whole = replace(raw, X=np.nan_to_num(X, nan=0.0))
-    rows, _ = goal.examples(whole if found is None else found.apply(whole), system, answers=False)
-    return Query(run, data, system, recipe, raw, rows, None)
 
 
 with_form(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -235,7 +236,7 @@ class MixedMeasure:
         """See `Measure`."""
         which = search_mass(self.weights, uniform(noise.child("measure"), axes(shape), draw))
         parts = [one.sample(noise.child(str(k)), draw, shape) for k, one in enumerate(self.measures)]
-        found: Floats = np.choose(which[..., None], parts)
+        found: Floats = np.take_along_axis(np.stack(parts), which[None, ..., None], 0)[0]
         return found
 
     @property
@@ -387,7 +388,7 @@ def bandwidth_factor(measure: EmpiricalMeasure, rule: str | float = "scott") -> 
         return float(n ** (-1 / (d + 4)))
     if rule == "silverman":
         return float((n * (d + 2) / 4) ** (-1 / (d + 4)))
-    if isinstance(rule, str | bool) or not 0 < float(rule) < math.inf:
+    if isinstance(rule, bool) or not isinstance(rule, Real) or not 0 < rule < math.inf:
         raise UserValueError.must("bandwidth", "be scott, silverman or a factor above 0", rule)
     return float(rule)
 
@@ -424,7 +425,18 @@ def kernel_density(
     if left <= 0:
         raise UserValueError("rows must be at least 2 of weight above 0 to have a covariance", "rows")
     spread = measure.covariance / left
+    _check_directions(spread, measure.values)
     return KernelMixture(NormalKernel(bandwidth_factor(measure, bandwidth) ** 2 * spread), measure)
+
+
+def _check_directions(covariance: Floats, rows: Floats) -> None:
+    """Refuse rows that differ by rounding alone in some direction, whatever the units of the columns."""
+    deviation, few = np.sqrt(np.diag(covariance)), len(covariance) * np.finfo(np.float64).eps
+    if (deviation > few * np.abs(rows).max(0)).all():
+        if np.linalg.eigvalsh(covariance / np.outer(deviation, deviation))[0] > 4 * few:
+            return
+    what = "rows must differ in every direction for their covariance to be positive definite"
+    raise UserValueError(what, "rows", "leave out columns that are constant or follow from others")
 
 
 def _vectors(x: ArrayLike, name: str) -> Floats:
@@ -449,7 +461,7 @@ def _masses(weights: ArrayLike, m: int) -> Floats:
 
 
 def _end(given: ArrayLike, d: int) -> Floats:
-    found = np.asarray(given, np.float64)
+    found = floats(given, "low, high")
     if found.shape not in ((), (d,)) or np.isnan(found).any():
         raise UserValueError(f"an end of a box must be {d} numbers, got shape {found.shape}", "low, high")
     return np.broadcast_to(found, (d,))
