@@ -432,9 +432,9 @@ def kernel_density(
 def _check_directions(covariance: Floats, rows: Floats) -> None:
     """Refuse rows that differ by rounding alone in some direction, whatever the units of the columns."""
     deviation, few = np.sqrt(np.diag(covariance)), len(covariance) * np.finfo(np.float64).eps
-    if (deviation > few * np.abs(rows).max(0)).all():
-        if np.linalg.eigvalsh(covariance / np.outer(deviation, deviation))[0] > 4 * few:
-            return
+    varies = (deviation > few * np.abs(rows).max(0)).all()
+    if varies and np.linalg.eigvalsh(covariance / np.outer(deviation, deviation))[0] > 4 * few:
+        return
     what = "rows must differ in every direction for their covariance to be positive definite"
     raise UserValueError(what, "rows", "leave out columns that are constant or follow from others")
 
