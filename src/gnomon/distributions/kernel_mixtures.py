@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -388,7 +387,7 @@ def bandwidth_factor(measure: EmpiricalMeasure, rule: str | float = "scott") -> 
         return float(n ** (-1 / (d + 4)))
     if rule == "silverman":
         return float((n * (d + 2) / 4) ** (-1 / (d + 4)))
-    if isinstance(rule, bool) or not isinstance(rule, Real) or not 0 < rule < math.inf:
+    if isinstance(rule, str | bool) or not hasattr(rule, "__float__") or not 0 < float(rule) < math.inf:
         raise UserValueError.must("bandwidth", "be scott, silverman or a factor above 0", rule)
     return float(rule)
 
