@@ -309,8 +309,8 @@ def test_what_cannot_be_is_told_in_one_line(tmp_path):
         (fit(Pair(), data=rows, family="full"), "family must be left out for a point"),
         (fit(lambda x: -(x**2).sum(1), start=1, data=rows), "takes no data apart"),
         (fit(TableFactors(np.zeros((1, 2))), data=rows), "takes no data apart"),
-        (fit(TWO, data=[[1.0, 1.0]], start=np.zeros(2)), "begins nowhere in particular"),
-        (fit(LinearGaussian(Pair.W.numpy()), data=rows, start=2), "begins nowhere in particular"),
+        (fit(TWO, data=[[1.0, 1.0]], start=np.zeros(2)), "takes no start"),
+        (fit(LinearGaussian(Pair.W.numpy()), data=rows, start=2), "takes no start"),
         (lambda: DiscreteLatents(TWO.log_joint, 2), "sizes must be the number of values of each latent"),
         (
             lambda: gnomon.fit_posterior(TWO, method="map", data=[[1.0, 1.0]]).log_prob([[1.0, 0.0, 1.0]]),

@@ -93,7 +93,7 @@ class PosteriorMode(VariationalMethod):
         target, rows = problem.target, problem.data
         solve, listed = _closed(target, rows), _listed(target)
         if problem.start is not None and (solve is not None or listed is not None):
-            raise UserTypeError("the mode of this target begins nowhere in particular", "start", "leave it out")
+            raise UserTypeError("this target takes no start", "start", "leave it out")
         if solve is not None:
             return _Solved(solve)
         if listed is not None:
