@@ -71,8 +71,14 @@ def test_blocks_are_found_where_they_stand():
     assert lines[first.line] == first.code.splitlines()[0] == "import gnomon"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")],
-                         ids=lambda page: page.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=() if page == README else pytest.mark.slow)
+        for page in PAGES
+        if "```python\n" in page.read_text(encoding="utf-8")
+    ],
+)
 def test_every_block_of_a_page_runs(page, folder, capsys):
     names = {"__name__": "documentation"}
     took = {block.line: run(block, names) for block in blocks(page) if block.kind == "python"}

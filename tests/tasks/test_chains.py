@@ -118,7 +118,13 @@ with gnomon.context(checkpoint_every=7):
 """
 
 
-@pytest.mark.parametrize(("how", "nth"), [("step", 150), ("step", 700), ("after", 4), ("before", 15)])
+@pytest.mark.parametrize(
+    ("how", "nth"),
+    [
+        ("step", 150),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in (("step", 700), ("after", 4), ("before", 15))),
+    ],
+)
 def test_killed_chains_end_as_if_nothing_had_happened(tmp_path, whole, how, nth):
     """SIGKILL in burn-in and behind it, in a step, before and after a checkpoint gets its name."""
     run = tmp_path / "a"

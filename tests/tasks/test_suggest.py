@@ -85,6 +85,7 @@ def test_pre_training_is_named_only_for_what_profits():
         assert ("words embedded from more text" in found) is (description.structure == "sequence")
 
 
+@pytest.mark.slow
 @pytest.mark.spec("PRA-057")
 def test_the_score_is_never_chosen_silently():
     for _, _, description in TABLE:
@@ -158,7 +159,7 @@ KINDS = {
     "few binary": ("bernoulli-mixture", lambda file: binary(300, file), []),
     "binary": ("rbm", lambda file: binary(1000, file), []),
 }
-SLOW = {"images", "sentences", "binary"}
+SLOW = {"images", "sentences", "binary", "labels", "few labels"}
 
 
 @pytest.mark.filterwarnings("ignore:too little text")
