@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from gnomon.nn.batch_norm import BatchNorm
+from gnomon.errors import UserValueError
+from gnomon.nn.batch_norm import BatchNorm, fold
 from gnomon.nn.context import training
+from gnomon.nn.layers import dense
 from gnomon.numeric.noise import Noise
+from gnomon.systems.neural.mlp import MLP
+from gnomon.systems.neural.mlp_regression import MLPRegression
 from gnomon.training.group import Group
 from gnomon.training.launch import launch
 
@@ -52,7 +57,7 @@ def peer(made: BatchNorm, dimensions: int) -> Any:
     return other
 
 
-@pytest.mark.spec("PRA-062")
+@pytest.mark.spec("PRA-062", "DLN-129", "NLP-47")
 @pytest.mark.parametrize("group", [Group(), Slow()], ids=["torch's", "ours"])
 @pytest.mark.parametrize("shape", [(7, 3), (2, 3), (4, 3, 2, 5)])
 def test_torchs_layer(shape: tuple[int, ...], group: Group) -> None:
@@ -78,25 +83,140 @@ def test_torchs_layer(shape: tuple[int, ...], group: Group) -> None:
     assert all(torch.equal(before[name], value) for name, value in ours.state_dict().items())
 
 
-@pytest.mark.spec("PRA-062")
+@pytest.mark.spec("PRA-062", "DLN-129", "NLP-47")
 def test_prediction_does_not_depend_on_the_other_rows() -> None:
     ours, x = layer(3), torch.tensor(RANDOM.normal(size=(6, 3)))
     trained(ours, x)
     np.testing.assert_allclose(ours(x)[2:3].detach(), ours(x[2:3]).detach(), rtol=1e-12)
 
 
-@pytest.mark.spec("PRA-062")
-def test_one_row_has_no_spread() -> None:
+@pytest.mark.spec("PRA-062", "DLN-129", "NLP-47")
+def test_one_value_per_feature_cannot_be_normalized() -> None:
+    """It is refused in training and changes nothing; a place more, or prediction, is enough."""
+    weight = torch.ones(1, dtype=torch.float64)
+    for group, given in ((Group(), None), (Slow(), None), (None, weight)):
+        ours, x = layer(2), torch.tensor([[3.0, -4.0]], dtype=torch.float64)
+        with pytest.raises(UserValueError, match="at least 2 values per feature in training, got 1") as told:
+            trained(ours, x, given, group=group)
+        assert "\n" not in str(told.value)
+        assert ours.running_var.tolist() == [1.0, 1.0] and ours.running_mean.tolist() == [0.0, 0.0]
+        assert ours(x).shape == (1, 2)
+        assert trained(ours, x[:, :, None].repeat(1, 1, 2), given, group=group).shape == (1, 2, 2)
+
+
+def test_all_weight_on_one_row_has_no_spread() -> None:
     """Its output is the shift, the running variance stays, nothing is NaN, no gradient comes through."""
     for group in (Group(), Slow()):
-        ours = layer(2)
-        x = torch.tensor([[3.0, -4.0]], dtype=torch.float64, requires_grad=True)
-        y = trained(ours, x, group=group)
-        np.testing.assert_allclose(y.detach(), ours.shift.detach()[None])
-        y.sum().backward()
-        assert x.grad.tolist() == [[0.0, 0.0]]
+        ours, weight = layer(2), torch.tensor([2.0, 0.0], dtype=torch.float64)
+        x = torch.tensor([[3.0, -4.0], [7.0, 1.0]], dtype=torch.float64, requires_grad=True)
+        y = trained(ours, x, weight, group=group)
+        np.testing.assert_allclose(y[0].detach(), ours.shift.detach())
+        y[0].sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [[0.0, 0.0], [0.0, 0.0]]
         assert ours.running_var.tolist() == [1.0, 1.0]
         np.testing.assert_allclose(ours.running_mean, 0.3 * np.array([3.0, -4.0]))
+
+
+@pytest.mark.spec("DLN-129")
+@pytest.mark.parametrize("group", [Group(), Slow()], ids=["torch's", "ours"])
+def test_two_rows_by_hand(group: Group) -> None:
+    """Values, both conventions of the running variance, and the first statistics, in prediction alone."""
+    x = torch.tensor([[1.0, 2.0], [3.0, 6.0]], dtype=torch.float64)
+    ours = BatchNorm(2, momentum=0.1, epsilon=1e-5, dtype=torch.float64)
+    assert ours.running_mean.tolist() == [0.0, 0.0] and ours.running_var.tolist() == [1.0, 1.0]
+    assert ours.gain.tolist() == [1.0, 1.0] and ours.shift.tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(ours(x).detach(), x / math.sqrt(1 + 1e-5), rtol=1e-12)
+    y = trained(ours, x, group=group).detach()
+    np.testing.assert_allclose(y[1], [0.999995, 0.99999875], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(y[0], -y[1], rtol=1e-12)
+    np.testing.assert_allclose(ours.running_mean, [0.2, 0.4], rtol=1e-12)
+    np.testing.assert_allclose(ours.running_var, [1.1, 1.7], rtol=1e-12)  # eta = 0.9 of the biased one: 1.0, 1.3
+    biased = 0.9 + (ours.running_var - 0.9) / 2
+    np.testing.assert_allclose(biased, [1.0, 1.3], rtol=1e-12)
+    exact = BatchNorm(2, epsilon=1e-300, dtype=torch.float64)
+    np.testing.assert_allclose(trained(exact, x, group=group).detach(), [[-1, -1], [1, 1]], rtol=1e-12)
+
+
+@pytest.mark.spec("DLN-129", "NLP-47")
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradients_by_finite_differences(masked: bool, weighted: bool) -> None:
+    """Mean and variance depend on the batch: their share of the gradient is there."""
+    ours = BatchNorm(2, dtype=torch.float64)
+    mask = torch.tensor([[True, False, True], [True, True, False], [False, False, True]]) if masked else None
+    weight = torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64) if weighted else None
+
+    def call(x: torch.Tensor, gain: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+        with training(Noise(0, "fit"), weight):
+            y: torch.Tensor = torch.func.functional_call(ours, {"gain": gain, "shift": shift}, (x, mask))
+        return y
+
+    x = torch.tensor(RANDOM.normal(size=(3, 2, 3)), requires_grad=True)
+    gain, shift = (torch.tensor(RANDOM.normal(size=2), requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(call, (x, gain, shift))
+
+
+@pytest.mark.spec("DLN-129")
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_dense_layer_takes_the_norm_in(bias: bool) -> None:
+    linear, ours = dense(3, 4, bias=bias, dtype=torch.float64), layer(4)
+    for value in linear.parameters():
+        value.data.copy_(torch.tensor(RANDOM.normal(size=value.shape)))
+    x = torch.tensor(RANDOM.normal(size=(6, 3)))
+    for _ in range(3):
+        trained(ours, linear(torch.tensor(RANDOM.normal(1.0, 2.0, size=(8, 3)))).detach())
+    np.testing.assert_allclose(fold(linear, ours)(x).detach(), ours(linear(x)).detach(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.spec("NLP-47")
+@pytest.mark.parametrize("group", [Group(), Slow()], ids=["alone", "several"])
+def test_masked_positions_do_not_enter_the_statistics(group: Group) -> None:
+    """Sequences of unequal lengths: what lies behind their ends changes nothing, and is as if it were not there."""
+    lengths = torch.tensor([5, 1, 0, 3])
+    mask = torch.arange(5) < lengths[:, None]
+    x = torch.tensor(RANDOM.normal(size=(4, 3, 5)))
+    rows = x.movedim(1, -1)[mask]
+    ours, flat = layer(3), layer(3)
+    theirs = peer(flat, 2)
+    spoiled = torch.where(mask[:, None], x, torch.full_like(x, torch.nan)).requires_grad_()
+    y, alone = ours_masked(ours, spoiled, mask, group), theirs(rows)
+    np.testing.assert_allclose(y.detach().movedim(1, -1)[mask], alone.detach(), rtol=1e-10)
+    assert (y.detach().movedim(1, -1)[~mask] == 0).all()
+    np.testing.assert_allclose(ours.running_mean, theirs.running_mean, rtol=1e-12)
+    np.testing.assert_allclose(ours.running_var, theirs.running_var, rtol=1e-12)
+    y.square().sum().backward()
+    assert spoiled.grad is not None and (spoiled.grad.movedim(1, -1)[~mask] == 0).all()
+    assert bool(torch.isfinite(spoiled.grad).all())
+    predicted = ours(spoiled, mask).detach().movedim(1, -1)
+    np.testing.assert_allclose(predicted[mask], theirs.eval()(rows).detach(), rtol=1e-10)
+    assert (predicted[~mask] == 0).all()
+    with pytest.raises(UserValueError, match=r"mask must have shape \(4, 5\), got \(4,\)"):
+        ours(x, lengths > 0)
+    with pytest.raises(UserValueError, match="got 1"):
+        ours_masked(ours, x, torch.arange(5) < torch.tensor([0, 1, 0, 0])[:, None], group)
+
+
+def ours_masked(made: BatchNorm, x: torch.Tensor, mask: torch.Tensor, group: Group) -> torch.Tensor:
+    with training(Noise(0, "fit"), None, group):
+        y: torch.Tensor = made(x, mask)
+    return y
+
+
+@pytest.mark.spec("DLN-129", "NLP-47")
+def test_rows_of_weight_0_have_no_part_in_a_fit_and_a_last_row_does_not_end_it() -> None:
+    X, y = RANDOM.normal(size=(9, 3)), np.arange(9) % 2
+    settings = {"hidden": (4,), "batch_norm": True, "epochs": 3, "dtype": "float64", "random_state": 0}
+    clean = MLP(batch_size=None, **settings).fit(X, y)
+    far = np.vstack([X, RANDOM.normal(50.0, 9.0, size=(4, 3))])
+    weight = np.repeat([1.0, 0.0], [9, 4])
+    spoiled = MLP(batch_size=None, **settings).fit(far, np.append(y, [0, 1, 0, 1]), sample_weight=weight)
+    np.testing.assert_allclose(spoiled.predict_proba(X), clean.predict_proba(X), rtol=1e-9)
+    assert clean.predict_proba(X[:1]) == pytest.approx(clean.predict_proba(X)[:1])
+    assert len(MLP(batch_size=4, **settings).fit(X, y).history_["cross_entropy"]) == 3  # batches of 4 and 5
+    with pytest.raises(UserValueError, match="batch_norm needs at least 2 rows, got 1"):
+        MLPRegression(**settings).fit(X[:1], X[:1, 0])
+    with pytest.raises(UserValueError, match="at least 2 values per feature"):
+        MLP(**settings).fit(X, y).partial_fit(X[:1], y[:1])
 
 
 def test_weights_are_rows() -> None:

@@ -24,21 +24,31 @@ class BatchNorm(ContextLayer):
     ones move towards them: running <- (1 - momentum) * running + momentum * new, the new variance with divisor n - 1,
     as in torch. In prediction the running ones are used, so that a row's output does not depend on the others. Whether
     it is training is said by `gnomon.nn.context.training` and by nothing else; weights and processes are those of it.
+    Positions that a mask leaves out, such as the ends of shorter sequences, have no part in the statistics.
 
     Parameters
     ----------
     features : int >= 1
         On axis 1; further axes (places in an image) count as rows.
     momentum : float in (0, 1], default 0.1
-        Weight of the NEW value.
+        Weight of the NEW value, as in torch; texts that give the weight eta of the old one mean 1 - eta.
     epsilon : float in (0, inf), default 1e-5
     dtype : torch.dtype, optional
 
+    Raises
+    ------
+    UserValueError
+        In training, where the batch of all processes has one value per feature; a mask of another shape.
+
     Notes
     -----
-    With weights w the divisor n - 1 is W - sum(w^2) / W with W = sum(w): n - 1 for equal weights of any size. A global
-    batch of one row has no spread: its output is the shift, and the running variance stays. Two sums over the processes
-    per call, of features numbers each. Source: Ioffe and Szegedy (2015).
+    With weights w the divisor n - 1 is W - sum(w^2) / W with W = sum(w): n - 1 for equal weights of any size. Where all
+    weight is on one of several values there is no spread: the output is the shift, and the running variance stays. Fits
+    add a last batch of one row to the batch before it. Two sums over the processes per call, of features numbers each.
+
+    References
+    ----------
+    Ioffe and Szegedy (2015), "Batch normalization", algorithm 1.
 
     Examples
     --------
@@ -61,33 +71,55 @@ class BatchNorm(ContextLayer):
         self.register_buffer("running_mean", torch.zeros(features, dtype=dtype))
         self.register_buffer("running_var", torch.ones(features, dtype=dtype))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Normalized x, of shape (n, features, ...): this process's part of the global batch, which may be empty."""
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Normalized values, of the shape of x: this process's part of the global batch, which may be empty.
+
+        Parameters
+        ----------
+        x : tensor of shape (n, features, ...)
+        mask : tensor of bool of shape (n, ...), optional
+            True where a value counts: one for all features of a row or place. What is left out comes out as 0.
+        """
+        if mask is not None and mask.shape != (len(x), *x.shape[2:]):
+            wanted = (len(x), *x.shape[2:])
+            raise UserValueError.must("mask", f"have shape {wanted}", tuple(mask.shape))
         now = current()
         if now is None:
-            return functional.batch_norm(
+            y = functional.batch_norm(
                 x, self.running_mean, self.running_var, self.gain, self.shift, False, 0.0, self.epsilon
             )
+            return y if mask is None else torch.where(mask.unsqueeze(1), y, y.new_zeros(()))
         alone = now.group is None or now.group.size == 1
-        if alone and now.weight is None and x.numel() > x.shape[1]:
+        if alone and now.weight is None and mask is None and x.numel() > x.shape[1]:
             return functional.batch_norm(
                 x, self.running_mean, self.running_var, self.gain, self.shift, True, self.momentum, self.epsilon
             )
-        return self._over_processes(x, now.weight, now.group)
+        return self._over_processes(x, mask, now.weight, now.group)
 
-    def _over_processes(self, x: torch.Tensor, weight: torch.Tensor | None, group: Group | None) -> torch.Tensor:
+    def _over_processes(
+        self, x: torch.Tensor, mask: torch.Tensor | None, weight: torch.Tensor | None, group: Group | None
+    ) -> torch.Tensor:
         total_of: Callable[[Any], Any] = group.sum if group is not None else lambda tree: tree
         rows = x.movedim(1, -1)
+        kept = None if mask is None else mask.reshape(-1, 1)
         flat = rows.reshape(-1, x.shape[1])
+        if kept is not None:  # what is left out may hold anything, NaN among it
+            flat = torch.where(kept, flat, flat.new_zeros(()))
         each = x.new_ones(len(x)) if weight is None else weight.to(x.dtype)
         each = each.repeat_interleave(flat.shape[0] // max(1, len(x)))[:, None]
-        total, squares, first = total_of((each.sum(), each.square().sum(), (each * flat).sum(0)))
+        each = each if kept is None else each * kept
+        count = x.new_full((), len(flat)) if kept is None else kept.sum()
+        total, squares, first, count = total_of((each.sum(), each.square().sum(), (each * flat).sum(0), count))
+        if count == 1:
+            what = "batch normalization must have at least 2 values per feature in training, got 1"
+            raise UserValueError(what, "batch_norm", "give 2 or more rows, or another norm")
         reciprocal = 1 / total if total > 0 else torch.zeros_like(total)
         mean = first * reciprocal
         centered = flat - mean
         variance = total_of((each * centered.square()).sum(0)) * reciprocal
         self._remember(mean.detach(), variance.detach(), total, squares)
         out = centered * (variance + self.epsilon).rsqrt() * self.gain + self.shift
+        out = out if kept is None else torch.where(kept, out, out.new_zeros(()))
         return out.reshape(rows.shape).movedim(-1, 1)
 
     @torch.no_grad()
