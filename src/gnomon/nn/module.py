@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,10 +13,6 @@ from torch import nn
 from gnomon.nn.context import bind
 
 __all__ = ["Module"]
-
-
-CHUNK_NUMBERS = 1 << 22
-"""Numbers of the input that are looked at together when a network answers: 16 MB in float32."""
 
 
 CACHED = ("_views", "_device")
@@ -37,6 +33,9 @@ class Module(nn.Module):
     >>> Shift().state()
     {'b': array([0., 0.], dtype=float32)}
     """
+
+    chunk: ClassVar[int] = 1 << 22
+    """Numbers of the input that are looked at together when a network answers: 16 MB in float32."""
 
     def bind(self, prefix: str = "") -> int:
         """Tell the layers that ask for it their path, `gnomon.nn.context.bind`; how many there are."""
@@ -62,7 +61,7 @@ class Module(nn.Module):
         *others : arrays of shape (n, ...)
             What the method takes beside them, such as the rows' classes.
         chunk : int, optional
-            Numbers of the rows that are looked at together; 2**22 where left out.
+            Numbers of the rows that are looked at together; the class's own where left out.
 
         Returns
         -------
@@ -77,7 +76,7 @@ class Module(nn.Module):
         [[0.0, 2.0], [4.0, 6.0], [8.0, 10.0]]
         """
         function, device = getattr(self, method) if isinstance(method, str) else method, self.device
-        step = max(1, (chunk or CHUNK_NUMBERS) // max(1, math.prod(rows.shape[1:])))
+        step = max(1, (chunk or self.chunk) // max(1, math.prod(rows.shape[1:])))
         parts = []
         with torch.no_grad():
             for start in range(0, max(1, len(rows)), step):

@@ -175,7 +175,7 @@ def test_many_images_are_answered_in_chunks(monkeypatch):
     X, y = digits()
     fitted = LeNet(**TINY).fit(X, y)
     whole = fitted.predict_proba(X)
-    monkeypatch.setattr("gnomon.nn.module.CHUNK_NUMBERS", 64 * 7)
+    monkeypatch.setattr(type(fitted.model_), "chunk", 64 * 7)
     np.testing.assert_allclose(fitted.predict_proba(X), whole, atol=1e-12)
 
 

@@ -25,7 +25,7 @@ from gnomon.distributions.table import Categorical
 from gnomon.errors import UserValueError
 from gnomon.inference.exact.cells import NormalCells
 from gnomon.nn.likelihoods import Head, Likelihood
-from gnomon.nn.module import CHUNK_NUMBERS, Module
+from gnomon.nn.module import Module
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.base import System
@@ -106,7 +106,7 @@ class ChainModel(Module):
 
     def ask(self, method: str | Callable[..., Any], rows: Any, *others: Any, chunk: int | None = None) -> Any:
         """As of `Module`."""
-        return super().ask(method, rows, *others, chunk=chunk or max(1, CHUNK_NUMBERS // self.wide))
+        return super().ask(method, rows, *others, chunk=chunk or max(1, self.chunk // self.wide))
 
     def inside(self, x: torch.Tensor) -> torch.Tensor:
         """Rows in the units of the head."""

@@ -42,6 +42,9 @@ class ImageModel(Module):
     dtype : torch.dtype
     """
 
+    chunk: ClassVar[int] = 1 << 16
+    """Numbers of the images that are looked at together: feature maps of more leave the processor's caches."""
+
     def __init__(self, shape: tuple[int, int, int], dtype: torch.dtype) -> None:
         super().__init__()
         self.shape = shape
