@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import gnomon.nn
+from gnomon.data.image_steps import PixelMean
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.attention import AdditiveScore, Attention, BilinearScore, DotScore
 from gnomon.nn.batch_norm import BatchNorm
@@ -23,6 +24,7 @@ from gnomon.nn.embedding import Embedding
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
 from gnomon.nn.gates import SqueezeExcitation
 from gnomon.nn.glimpses import GaussianAttention, Glimpse, WithoutAttention
+from gnomon.nn.image_steps import ImageStepLayer, LCNLayer
 from gnomon.nn.inception import Widths, inception
 from gnomon.nn.layers import PHM, dense
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood, Head
@@ -95,6 +97,8 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "perceptron": (Scores, (ROWS,)),
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),
     "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),
+    "local contrast": (lambda: LCNLayer(3), (IMAGES,)),
+    "mean image": (lambda: ImageStepLayer(PixelMean(), (6, 8, 2), F64), (IMAGES.movedim(1, -1),)),
     "residual": (lambda: bottleneck_block(2, 4, unit=ReLU(), inner=2, drop=0.5, dtype=F64), (IMAGES,)),
     "shuffle": (lambda: shuffle_unit(2, 8, unit=ReLU(), groups=2, stride=2, dtype=F64), (IMAGES,)),
     "separable": (lambda: SeparableConv2d(2, 3, 3, multiplier=2, dtype=F64), (IMAGES,)),

@@ -13,14 +13,20 @@ _WHERE = {
     "Preparation": "preparation", "Prepared": "prepared", "Ratings": "relations", "Rescaler": "preprocessing",
     "Standardizer": "preprocessing", "Triples": "relations", "File": "form", "Interactions": "interactions",
     "fingerprint": "dataset", "images_by_codes": "by_codes", "load": "loading", "open": "streams", "ratings": "pairs",
-    "read": "readers",
+    "read": "readers", "GCN": "image_contrast", "LCN": "image_contrast", "contrast": "image_contrast",
+    "CenterCrop": "framing", "Resize": "framing", "ResizeCrop": "framing", "PixelMean": "image_steps",
+    "Whitening": "sphering",
+    "check_range": "pixel_range", "from_symmetric": "pixel_range", "from_unit": "pixel_range",
+    "to_symmetric": "pixel_range", "to_unit": "pixel_range",
     "sentences": "text", "split": "splitting", "split_ratings": "rating_splits", "tokenize": "text", "triples": "pairs",
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Batches", "Binarizer", "Dataset", "File", "Indicators", "Interactions", "Preparation", "Prepared",
-    "Ratings", "Rescaler", "Standardizer", "Triples", "Vocabulary", "fingerprint", "images_by_codes", "load", "names",
-    "open", "ratings", "read", "sentences", "split", "split_ratings", "tokenize", "triples",
+    "Batch", "Batches", "Binarizer", "CenterCrop", "Dataset", "File", "GCN", "Indicators", "Interactions", "LCN",
+    "PixelMean", "Preparation", "Prepared", "Ratings", "Rescaler", "Resize", "ResizeCrop", "Standardizer", "Triples",
+    "Vocabulary", "Whitening", "check_range", "contrast", "fingerprint", "from_symmetric", "from_unit",
+    "images_by_codes", "load", "names", "open", "ratings", "read", "sentences", "split", "split_ratings",
+    "to_symmetric", "to_unit", "tokenize", "triples",
 ]  # fmt: skip
 
 

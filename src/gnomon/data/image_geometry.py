@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.fast import kernel
 
-__all__ = ["GREY", "Border", "Mode", "as_floats", "batched", "grey", "resize", "sample", "to_hsv", "to_rgb"]
+__all__ = ["GREY", "Border", "Mode", "as_floats", "batched", "grey", "resize", "resized", "sample", "to_hsv", "to_rgb"]
 
 Border = Literal["constant", "nearest"]
 Mode = Literal["nearest", "bilinear", "bicubic"]
@@ -113,7 +113,6 @@ def resize(images: Any, size: tuple[int, int], *, mode: Mode = "bilinear", antia
     ([[0.0, 1.0, 3.0, 4.0]], [[1, 1, 2, 2], [1, 1, 2, 2]])
     """
     import torch
-    from torch.nn.functional import interpolate
 
     if mode not in get_args(Mode):
         raise UserValueError.must("mode", f"be one of {', '.join(get_args(Mode))}", mode)
@@ -129,9 +128,25 @@ def resize(images: Any, size: tuple[int, int], *, mode: Mode = "bilinear", antia
         rows, columns = (_nearest(n, m) for n, m in zip(x.shape[1:3], size, strict=True))
         return as_given(x[:, rows[:, None], columns])
     numbers, rounded = as_floats(x)
-    maps = torch.from_numpy(np.ascontiguousarray(numbers)).permute(0, 3, 1, 2)
-    found = interpolate(maps, tuple(map(int, size)), mode=mode, align_corners=False, antialias=antialias)
-    return as_given(rounded(np.ascontiguousarray(found.permute(0, 2, 3, 1).numpy())))
+    maps = torch.from_numpy(np.ascontiguousarray(numbers))
+    return as_given(rounded(np.ascontiguousarray(resized(maps, size, mode=mode, antialias=antialias).numpy())))
+
+
+def resized(maps: Any, size: tuple[int, int], *, mode: Mode = "bilinear", antialias: bool = True) -> Any:
+    """A tensor of images (n, rows, columns, channels) in another size, see `resize`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> resized(torch.tensor([[0.0, 4.0]])[None, :, :, None], (1, 4)).flatten().tolist()
+    [0.0, 1.0, 3.0, 4.0]
+    """
+    from torch.nn.functional import interpolate
+
+    ways: dict[str, Any] = {"mode": mode, "align_corners": False, "antialias": antialias}
+    if mode == "nearest":
+        ways = {"mode": "nearest-exact"}
+    return interpolate(maps.permute(0, 3, 1, 2), (int(size[0]), int(size[1])), **ways).permute(0, 2, 3, 1)
 
 
 def _nearest(n: int, m: int) -> NDArray[np.int64]:

@@ -20,6 +20,7 @@ from gnomon.data.columns import MISSING, Chunk, kind_of, unmarked
 from gnomon.data.dataset import Dataset
 from gnomon.data.form import Form, form_of
 from gnomon.data.frames import joined as join
+from gnomon.data.image_contrast import contrasts
 from gnomon.data.loading import load
 from gnomon.data.marks import has_marks
 from gnomon.data.names import BUILTIN
@@ -156,11 +157,15 @@ def _whole(data: Dataset | None) -> dict[str, Any]:
 
 
 def _pixels(X: NDArray[Any]) -> dict[str, float | int | None]:
-    """The values of all images together."""
+    """The values of all images together, and the contrast of the median image."""
     low, high = X.min(axis=0), X.max(axis=0)
     mean = float(X.mean(dtype=np.float64))
     constant = int((low == high).sum())
-    return {"min": _number(low.min()), "mean": _number(mean), "max": _number(high.max()), "constant": constant}
+    spread = contrasts(X)
+    return {
+        "min": _number(low.min()), "mean": _number(mean), "max": _number(high.max()), "constant": constant,
+        "contrast": _number(np.median(spread)), "flat images": int((spread == 0).sum()),
+    }  # fmt: skip
 
 
 def _counts(tokens: Iterable[str]) -> dict[str, int]:

@@ -14,9 +14,11 @@ from gnomon.contracts import Array
 from gnomon.data.dataset import no_images
 from gnomon.data.examples import Examples
 from gnomon.data.frames import needs_preparation
+from gnomon.data.image_steps import AsTheyAre, ImagePreprocessing
 from gnomon.data.preprocessing import Standardizer
 from gnomon.distributions.images import Images, is_bytes, size_of
 from gnomon.errors import UserValueError
+from gnomon.nn.image_steps import ImageStepLayer
 from gnomon.nn.module import Module
 from gnomon.objectives.criterion import ClassificationLoss
 from gnomon.objectives.supervised import Supervised
@@ -36,6 +38,8 @@ IMAGES = 4096
 class ImageModel(Module):
     """A network over images, channels last outside and channels first inside, pixels standardized by channel.
 
+    A step of preprocessing, `preparation`, may stand before all else; the shape is that of the images behind it.
+
     Parameters
     ----------
     shape : (rows, columns, channels)
@@ -52,9 +56,12 @@ class ImageModel(Module):
         self.scale: torch.Tensor
         self.register_buffer("shift", torch.zeros(shape[2], dtype=dtype))
         self.register_buffer("scale", torch.ones(shape[2], dtype=dtype))
+        self.preparation: ImageStepLayer | None = None
 
     def first(self, x: torch.Tensor) -> torch.Tensor:
         """Standardized images (n, channels, rows, columns) of images (n, rows, columns, channels)."""
+        if self.preparation is not None:
+            x = self.preparation(x)
         x = (x - self.shift) / self.scale
         rows, columns, channels = self.shape
         # one channel: reshaped, so that torch cannot take the strides for another memory format
@@ -68,7 +75,7 @@ class ImageModel(Module):
 class ImageClassifier(ByGradient, HasDtype, Classifier):
     """Base of the classifiers of images; a subclass gives `make` and `initialize`."""
 
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"loss": ClassificationLoss}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"loss": ClassificationLoss, "preprocess": ImagePreprocessing}
 
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"image_shape": {"image_shape": (8, 8)}}
 
@@ -79,6 +86,13 @@ class ImageClassifier(ByGradient, HasDtype, Classifier):
     loss: Annotated[
         str | Recipe, Doc("Of the scores and the classes: class weights, smoothing; see `gnomon.objectives.losses`.")
     ] = "cross-entropy"
+    preprocess: Annotated[
+        str | Recipe,
+        Doc(
+            "What is done to images, in training and later, before their channels are standardized: contrast, "
+            "whitening, the mean image, another size; see `gnomon.data.image_steps`."
+        ),
+    ] = "none"
 
     @property
     def domain(self) -> Any:
@@ -90,6 +104,8 @@ class ImageClassifier(ByGradient, HasDtype, Classifier):
         shape = self.image_shape
         if shape is not None:
             whole_numbers("image_shape", shape, (2, 3), "(rows, columns) or (rows, columns, channels)")
+        if not self.recipe("preprocess").gives_images:
+            raise UserValueError("a network needs images, got components", "preprocess", "give kind zca")
 
     # --- images in ----------------------------------------------------------------------------------------------
 
@@ -106,18 +122,24 @@ class ImageClassifier(ByGradient, HasDtype, Classifier):
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         shape = [int(size) for size in examples.X.shape[1:]]
-        return {"shape": shape, "n_classes": len(self.classes_), "dtype": str(examples.X.dtype)}
+        found = {"shape": shape, "n_classes": len(self.classes_), "dtype": str(examples.X.dtype)}
+        step = self.recipe("preprocess")
+        return found if isinstance(step, AsTheyAre) else found | {"preprocess": step}
 
     @staticmethod
     def _standardize(model: ImageModel, examples: Examples) -> None:
-        """Mean and spread of each channel over the training images, weights included."""
+        """What preprocessing learns, then mean and spread of each channel of its images; weights included."""
         images, weight = examples.X, examples.weight
-        channels, pixels = images.shape[-1], math.prod(images.shape[1:-1])
-        step = Standardizer()
+        channels, pixels = model.shape[2], math.prod(model.shape[:2])
+        moments, ready = Standardizer(), None
+        if model.preparation is not None:
+            ready = model.preparation.recipe.fit(images, weight)
+            model.preparation.take(ready)
         for start in range(0, len(images), IMAGES):
             part = slice(start, start + IMAGES)
-            step.partial_fit(images[part].reshape(-1, channels), np.repeat(weight[part], pixels))
-        shift, scale = step.units()
+            seen = images[part] if ready is None else ready.transform(images[part])
+            moments.partial_fit(seen.reshape(-1, channels), np.repeat(weight[part], pixels))
+        shift, scale = moments.units()
         model.shift.copy_(torch.from_numpy(shift))
         model.scale.copy_(torch.from_numpy(scale))
 

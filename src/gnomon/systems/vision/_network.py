@@ -15,6 +15,7 @@ from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation
 from gnomon.nn.dropout import Dropout
+from gnomon.nn.image_steps import ImageStepLayer
 from gnomon.nn.initializers import Initializer, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.pooling import GlobalPool
@@ -209,9 +210,14 @@ class ConvNet(ImageClassifier):
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {"activation": self.recipe("activation")}
 
-    def make(self, *, shape: Any, n_classes: int, dtype: str, **layers: Any) -> Any:
+    def make(self, *, shape: Any, n_classes: int, dtype: str, preprocess: Any = None, **layers: Any) -> Any:
         rows, columns, channels = shape
-        return type(self).model_class((rows, columns, channels), n_classes, dtype=getattr(torch, dtype), **layers)
+        seen = (rows, columns, channels) if preprocess is None else preprocess.shape_after((rows, columns, channels))
+        kind = getattr(torch, dtype)
+        model = type(self).model_class(seen, n_classes, dtype=kind, **layers)
+        if preprocess is not None:
+            model.preparation = ImageStepLayer(preprocess, (rows, columns, channels), kind)
+        return model
 
     def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
         self._standardize(model, examples)

@@ -12,6 +12,7 @@ from torch import nn
 from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
+from gnomon.nn.image_steps import LCNLayer
 from gnomon.nn.pooling import MaxPooling, Pooling
 from gnomon.nn.separable import separable_unit
 from gnomon.nn.stages import conv_unit
@@ -23,7 +24,7 @@ __all__ = ["CNN", "CNNModel", "Layer", "layers_of"]
 
 FORM = re.compile(
     r"(?P<maps>[1-9]\d*)(?P<sort>[cd])(?P<window>[1-9]\d*)(?:s(?P<stride>[1-9]\d*))?|p(?P<pool>[1-9]\d*)(?:s(?P<step>[1-9]\d*))?"
-    r"|(?P<mean>g)|(?P<units>[1-9]\d*)"
+    r"|(?P<mean>g)|lcn(?P<around>[1-9]\d*)|(?P<units>[1-9]\d*)"
 )
 EXAMPLE = "32c3-p2-64c3-p2-128"
 BLOCKS: dict[str, Any] = {"convolution": conv_unit, "separable": separable_unit}
@@ -47,7 +48,8 @@ def layers_of(text: str) -> list[Layer]:
     text : str
         Joined by hyphens: ``32c3`` 32 maps with windows of 3 x 3 (``32c3s2`` two pixels apart), ``32d3`` the same by a
         depthwise convolution and one of 1 x 1 (MobileNet's block), ``p2`` pooling of 2 x 2 (``p3s2`` of 3 x 3, two
-        pixels apart), ``g`` the mean over all places, ``128`` a dense layer of 128 units.
+        pixels apart), ``lcn9`` local contrast normalization within 9 x 9, ``g`` the mean over all places, ``128`` a
+        dense layer of 128 units.
 
     Raises
     ------
@@ -73,7 +75,7 @@ Layer(kind='mean', size=0, window=0, stride=1)]
         layer = _layer(match)
         if layer.kind != "dense" and any(one.kind in ("dense", "mean") for one in found):
             raise UserValueError(f"{part} stands behind a layer that has no places", "layers", f"such as {EXAMPLE}")
-        if layer.kind in BLOCKS and layer.window % 2 == 0:
+        if layer.kind in (*BLOCKS, "contrast") and layer.window % 2 == 0:
             raise UserValueError(
                 f"windows of convolutions must be odd, got {part}", "layers", f"give windows of {layer.window + 1}"
             )
@@ -87,6 +89,8 @@ def _layer(match: re.Match[str]) -> Layer:
         return Layer(kind, int(match["maps"]), int(match["window"]), int(match["stride"] or 1))
     if match["pool"]:
         return Layer("pooling", 0, int(match["pool"]), int(match["step"] or match["pool"]))
+    if match["around"]:
+        return Layer("contrast", 0, int(match["around"]))
     return Layer("mean") if match["mean"] else Layer("dense", int(match["units"]))
 
 
@@ -132,6 +136,8 @@ class CNNModel(ConvNetModel):
         for layer in parts:
             if layer.kind == "pooling":
                 self.features.append(pool.build(layer.window, layer.stride))
+            elif layer.kind == "contrast":
+                self.features.append(LCNLayer(layer.window))
             elif layer.kind in BLOCKS:
                 size, window, stride = layer.size, layer.window, layer.stride
                 block = BLOCKS[layer.kind]
@@ -152,7 +158,8 @@ class CNN(ConvNet):
     ``layers="32c3-32c3-p2-64c3-p2-128"`` is two convolutions of 32 maps with windows of 3 x 3, pooling of 2 x 2, one
     convolution of 64 maps, pooling, a dense layer of 128 units; the dense layer of the scores is added. Convolutions
     keep rows and columns (padding of half a window) unless a step is given, ``64c3s2``; ``64d3`` is a separable one, as
-    in MobileNets; ``g`` puts the mean over all places in place of the flattened maps.
+    in MobileNets; ``lcn9`` normalizes every map by its contrast within 9 x 9; ``g`` puts the mean over all places in
+    place of the flattened maps.
 
     Attributes
     ----------
@@ -184,7 +191,8 @@ class CNN(ConvNet):
         str,
         Doc(
             "Joined by hyphens: 32c3 is 32 maps of windows 3x3 (32c3s2 two pixels apart), 32d3 the same in two cheap "
-            "steps, p2 pooling of 2x2, g the mean over all places, 128 a dense layer."
+            "steps, p2 pooling of 2x2, lcn9 local contrast normalization within 9x9, g the mean over all places, 128 a "
+            "dense layer."
         ),
     ] = "32c3-p2-64c3-p2-128"
     batch_norm: Annotated[bool, Doc("Whether convolutions are normalized over the batch before their units.")] = True
