@@ -52,8 +52,9 @@ def to_unit(x: Any, bits: int | None = None) -> NDArray[Any]:
     if pixels.size and (int(pixels.min()) < 0 or int(pixels.max()) > top):
         what = f"levels must be 0 to {top}, got {int(pixels.min())} to {int(pixels.max())}"
         raise UserValueError(what, "x", "give the number of bits that they have")
-    levels = pixels.astype(np.float32 if top <= 65535 else np.float64)
-    return levels / levels.dtype.type(top)
+    levels: NDArray[Any] = pixels.astype(np.float32 if top <= 65535 else np.float64)
+    levels /= top
+    return levels
 
 
 def from_unit(x: Any, bits: int = 8) -> NDArray[Any]:
