@@ -18,7 +18,6 @@ from gnomon.nn.activations import Sigmoid, Tanh
 from gnomon.nn.initializers import HeNormal
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood
 from gnomon.numeric.noise import Noise
-from gnomon.systems.autoregressive import _base
 from gnomon.systems.autoregressive._deep import OwnGroup, PreviousGroups
 from gnomon.systems.autoregressive._nade_model import NADEModel
 from gnomon.systems.autoregressive.deep_nade import DeepNADE
@@ -145,7 +144,7 @@ def test_all_places_go_through_at_once_in_bounded_memory(monkeypatch):
     """3,000 rows of 10 columns and 16 units are 480,000 numbers at once, here 20,000 at most; two chunks are joined."""
     model, rows = made(hidden=(16, 16), d=10), (np.random.default_rng(0).random((3000, 10)) < 0.5).astype(float)
     whole = model.log_prob(torch.from_numpy(rows)).detach().numpy()
-    monkeypatch.setattr(_base, "CHUNK_NUMBERS", 20_000)
+    monkeypatch.setattr(type(model), "chunk", 20_000)
     with Largest() as largest:
         found = model.log_prob(rows)
     np.testing.assert_allclose(found, whole, rtol=1e-12)

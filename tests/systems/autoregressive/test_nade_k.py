@@ -16,7 +16,6 @@ from gnomon.nn.activations import Sigmoid, Tanh
 from gnomon.nn.likelihoods import BernoulliLikelihood, CategoricalLikelihood, GaussianLikelihood
 from gnomon.nn.mixed import MixedLikelihood
 from gnomon.numeric.noise import Noise
-from gnomon.systems.autoregressive import _base
 from gnomon.systems.autoregressive._deep import OwnGroup
 from gnomon.systems.autoregressive.nade_k import NADEk, NADEkModel
 from oracles.binary import all_states
@@ -151,7 +150,7 @@ def test_all_places_go_through_at_once_in_bounded_memory(monkeypatch):
     """Rows go in chunks whose widest layer has 4,000 numbers over rows and places."""
     model, rows = made(hidden=(16,), d=6), (np.random.default_rng(0).random((200, 6)) < 0.5).astype(float)
     whole = model.log_prob(torch.from_numpy(rows)).detach().numpy()
-    monkeypatch.setattr(_base, "CHUNK_NUMBERS", 4000)
+    monkeypatch.setattr(type(model), "chunk", 4000)
     seen, given = [], model.numbers_given
     monkeypatch.setattr(model, "numbers_given", lambda z, m: seen.append(len(z)) or given(z, m), raising=False)
     np.testing.assert_allclose(model.log_prob(rows), whole, rtol=1e-12)
