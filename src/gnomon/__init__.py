@@ -27,6 +27,7 @@ _WHERE = {
     "evaluation": "gnomon.evaluation",
     "generative": "gnomon.tasks.generative:generative",
     "launch": "gnomon.training.launch:launch",
+    "layer_costs": "gnomon.tasks.layer_costs:layer_costs",
     "load": "gnomon.system.saving:load",
     "load_draws": "gnomon.tasks.chains:load_draws",
     "log_partition": "gnomon.evaluation.partition:log_partition",

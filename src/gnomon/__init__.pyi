@@ -117,6 +117,7 @@ from gnomon.tasks.diagnose import diagnose as diagnose
 from gnomon.tasks.fitting import fit as fit
 from gnomon.tasks.fitting import resume as resume
 from gnomon.tasks.generative import generative as generative
+from gnomon.tasks.layer_costs import layer_costs as layer_costs
 from gnomon.tasks.posterior import fit_posterior as fit_posterior
 from gnomon.tasks.suggest import suggest_baseline as suggest_baseline
 from gnomon.training.context import context as context

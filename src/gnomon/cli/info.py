@@ -13,7 +13,7 @@ from gnomon.catalog import Entry, card, entry
 from gnomon.catalog.cards import REQUIRED, Card, Parameter, Preset, RecipeCard
 from gnomon.catalog.part_cards import read as read_part
 from gnomon.catalog.parts import named
-from gnomon.cli import completion, output, part_info, run_info
+from gnomon.cli import completion, costs_info, output, part_info, run_info
 from gnomon.cli.list import facts, known_names, needs_of
 from gnomon.cli.options import default, flag, plain, values
 from gnomon.errors import UserValueError, nearest
@@ -23,14 +23,27 @@ __all__ = ["command"]
 
 @click.command("info")
 @click.argument("name", metavar="SYSTEM|PART|RUN", shell_complete=completion.systems_or_parts)
+@click.option(
+    "--input", "shape", metavar="SIZE",
+    help="Costs by layer of a network for inputs of this size, such as 3x224x224 (channels, rows, columns) or 64.",
+)  # fmt: skip
+@click.option("--classes", type=click.IntRange(1), metavar="N", help="With --input: how many.  [default: 10]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(name: str, as_json: bool) -> None:
+def command(name: str, shape: str | None, classes: int | None, as_json: bool) -> None:
     """What SYSTEM is, its parameters with their ranges and defaults, its verbs, its source.
 
     Of a PART (a layer, a loss, a sampler, a metric, a distribution ...) how it is called, its parameters, methods and
     example; where several rooms have one of the name, of each, or by its room: nn.softmax. Of the folder of a RUN what
     was fitted to which data, and what was done to the columns.
+
+    With --input SIZE parameters, multiply-adds and memory of a network by layer, with other settings as in
+    resnet:depths=2x2x2x2,channels=64x128x256x512,stem=large.
     """
+    if shape is not None:
+        costs_info.tell(name, shape, classes, as_json)
+        return
+    if classes is not None:
+        raise UserValueError("--classes is of the costs by layer", "--classes", "add --input SIZE, or leave it out")
     if os.path.isdir(name):
         about_run = run_info.facts_of(run_info.open_run(name).config)
         text = None if as_json else run_info.text_of(name, about_run)
@@ -58,6 +71,8 @@ def _show(facts: dict[str, Any], text: str | None) -> None:
 
 def _unknown(name: str) -> UserValueError:
     """The error of a name that neither a system nor a part has."""
+    if ":" in name:
+        return UserValueError("settings are those of the costs by layer", name, "add --input SIZE, such as 3x224x224")
     close = nearest(name.rpartition(".")[2], known_names())
     remedy = f"did you mean {close[0]}?" if close else "gnomon list shows the systems, gnomon list parts the parts"
     return UserValueError(f"unknown system or part {name!r}", "", remedy)

@@ -55,6 +55,7 @@ _WHERE = {
     "likelihood": ("log_likelihood", "pseudo_log_likelihood"),
     "model_comparison": ("ModelComparison", "compare_models"),
     "modes": ("ModeCoverage", "mode_coverage"),
+    "occlusion": ("nearest_rows", "occlusion"),
     "overlays": ("overlay_boxes",),
     "overfit": ("OverfitReport", "overfit_tiny"),
     "partition": ("AIS", "Bracket", "BracketedNormalizer", "BridgeSampling", "Importance", "Linked", "log_partition"),

@@ -22,6 +22,7 @@ from gnomon.nn.pooling import GlobalPool
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small
+from gnomon.systems.vision._looking import Looks
 
 __all__ = ["ConvNet", "ConvNetModel", "Stem", "map_shape"]
 
@@ -145,7 +146,7 @@ def map_shape(features: nn.Module, shape: tuple[int, int, int]) -> tuple[int, ..
     return tuple(found.shape[1:])
 
 
-class ConvNet(ImageClassifier):
+class ConvNet(Looks, ImageClassifier):
     """Base of the convolutional classifiers; a subclass says its layers in `arguments`, a model builds them."""
 
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation, "initializer": Initializer}
