@@ -124,15 +124,15 @@ def nearest_rows(rows: ArrayLike, known: Iterable[ArrayLike], k: int = 5) -> tup
 
     if how_many(k, "k") < 1:
         raise UserValueError.must("k", "be at least 1", k)
-    asked = np.asarray(rows, np.float64)
-    places, best, start = np.empty((len(asked), 0), np.int64), np.empty((len(asked), 0)), 0
+    query = np.asarray(rows, np.float64)
+    places, best, start = np.empty((len(query), 0), np.int64), np.empty((len(query), 0)), 0
     for given in known:
         block = np.asarray(given, np.float64)
-        if block.ndim != 2 or block.shape[1] != asked.shape[1]:
-            what = f"known rows must have {asked.shape[1]} columns, got shape {block.shape}"
+        if block.ndim != 2 or block.shape[1] != query.shape[1]:
+            what = f"known rows must have {query.shape[1]} columns, got shape {block.shape}"
             raise UserValueError(what, "known", "give rows of one kind")
-        found = np.concatenate([best, cdist(asked, block)], 1)
-        numbers = np.broadcast_to(np.arange(start, start + len(block)), (len(asked), len(block)))
+        found = np.concatenate([best, cdist(query, block)], 1)
+        numbers = np.broadcast_to(np.arange(start, start + len(block)), (len(query), len(block)))
         order = np.argsort(found, axis=1, kind="stable")[:, :k]
         best = np.take_along_axis(found, order, 1)
         places = np.take_along_axis(np.concatenate([places, numbers], 1), order, 1)

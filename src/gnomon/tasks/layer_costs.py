@@ -109,13 +109,13 @@ def _arguments(system: Any, shape: tuple[int, ...], answers: int | None) -> dict
 
     from gnomon.data.examples import Examples
 
-    asked = clone(system)
-    asked.check_parameters()
+    unfitted = clone(system)
+    unfitted.check_parameters()
     dtype = getattr(system, "dtype", None) or "float32"
     fields = {"X": np.zeros((0, *shape), dtype)}
     if "classify" in system.tasks:
-        asked.classes_ = np.arange(answers or CLASSES)
+        unfitted.classes_ = np.arange(answers or CLASSES)
     else:
         fields["y"] = np.zeros((0, answers) if answers else 0)
-    arguments: dict[str, Any] = asked.arguments(Examples(fields))
+    arguments: dict[str, Any] = unfitted.arguments(Examples(fields))
     return arguments

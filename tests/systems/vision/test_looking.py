@@ -12,10 +12,12 @@ from gnomon.nn.attribution import grad_cam
 
 SIDE, PATCH = 12, 3
 SMALL = {
-    "lenet": {"hidden": (12, 8)}, "cnn": {"layers": "4c3-p2-6c3-8"}, "vgg": {"convolutions": (1, 1), "channels": (4, 6), "hidden": (8,)},
+    "lenet": {"hidden": (12, 8)}, "cnn": {"layers": "4c3-p2-6c3-8"},
+    "vgg": {"convolutions": (1, 1), "channels": (4, 6), "hidden": (8,)},
     "alexnet": {"channels": (4, 6, 6, 6, 4), "hidden": (8,)}, "nin": {"channels": (4, 6, 6)},
     "googlenet": {"width": 0.1}, "resnet": {"depths": (1, 1), "channels": (4, 6)},
-    "densenet": {"depths": (2, 2), "growth": 4, "first": 4}, "shufflenet": {"depths": (1, 1), "channels": (12, 24), "first": 6},
+    "densenet": {"depths": (2, 2), "growth": 4, "first": 4},
+    "shufflenet": {"depths": (1, 1), "channels": (12, 24), "first": 6},
 }  # fmt: skip
 
 
