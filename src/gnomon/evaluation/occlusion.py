@@ -37,8 +37,8 @@ def occlusion(
         Side of the square that is hidden; at most that of the image.
     stride : int in [1, inf), default 1
         Pixels from one window to the next; the last one ends with the image.
-    fill : number or array of shape (channels,), default 0
-        What stands in the window.
+    fill : number or array, default 0
+        What stands in the window: of one shape with it in the end, such as (channels,) or (n, 1, 1, channels).
 
     Returns
     -------

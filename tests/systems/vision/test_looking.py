@@ -159,7 +159,14 @@ def test_occlusion_of_a_network_watches_probabilities(net):
     given = net.occlusion(X, "patch", window=4, stride=2, fill=0.25)
     expected = occlusion(net.predict_proba, X, [1] * 4, window=4, stride=2, fill=0.25)
     np.testing.assert_allclose(given, expected, rtol=1e-12, atol=1e-15)
-    usual = occlusion(net.predict_proba, X, net.predict_proba(X).argmax(1), window=3, stride=1, fill=net.model_.shift)
+    usual = occlusion(
+        net.predict_proba,
+        X[..., None],
+        net.predict_proba(X).argmax(1),
+        window=3,
+        stride=1,
+        fill=X.mean((1, 2))[:, None, None, None],
+    )
     np.testing.assert_allclose(net.occlusion(X), usual, rtol=1e-12, atol=1e-15)
 
 

@@ -69,7 +69,7 @@ class Looks:
         stage : int, default -1
             Whose maps are taken, as of `features`: late ones know classes, early ones places.
         resize : bool, default True
-            Whether the result has the rows and columns of the images, and not those of the maps.
+            Whether the result has the rows and columns of the images, as the network sees them, not those of the maps.
 
         Returns
         -------
@@ -87,7 +87,7 @@ class Looks:
         model, total = self.model_, len(self.model_.features)
         if not hasattr(stage, "__index__") or not -total <= stage < total:
             raise UserValueError(f"stage must be a whole number from -{total} to {total - 1}, got {stage!r}", "stage")
-        size = tuple(rows.shape[1:3]) if resize else None
+        size = tuple(model.shape[:2]) if resize else None
         layer = model.features[stage]
         found: Array = model.ask(lambda x, c: grad_cam(model.scores, layer, x, c, size), rows, codes, chunk=CHUNK)
         return found
@@ -107,7 +107,7 @@ class Looks:
         stride : int in [1, window], optional
             Pixels between windows; half of one where left out.
         fill : number or array of shape (channels,), optional
-            What stands in a window, from 0 to 1; the mean of the training images where left out.
+            What stands in a window, from 0 to 1; the mean of each image where left out.
 
         Returns
         -------
@@ -124,7 +124,7 @@ class Looks:
         rows, codes = self._looked_at(X, classes)
         side = max(1, min(rows.shape[1:3]) // SHARE) if window is None else window
         step = max(1, how_many(side, "window") // 2) if stride is None else stride
-        level = self.model_.shift.numpy(force=True) if fill is None else fill
+        level = rows.mean((1, 2), keepdims=True) if fill is None else fill
         return occlusion(self._probabilities, rows, codes, window=side, stride=step, fill=level)
 
     def nearest(self, X: Any, among: Any, k: int = 5) -> tuple[Array, Array]:
