@@ -164,11 +164,11 @@ def network_cost(model: nn.Module, function: Callable[[torch.Tensor], Any], shap
     return NetworkCost(tuple(one for one in called if one.counts), shape, dtype.itemsize)
 
 
-class _Counter(TorchDispatchMode):
+class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Watches a call: which layer is at work, what is multiplied, what is put out."""
 
     def __init__(self, model: nn.Module, x: torch.Tensor) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.costs = {WHOLE: LayerCost(WHOLE, type(model).__name__)}
         self.stack = [WHOLE]
         first = x.untyped_storage()
