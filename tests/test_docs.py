@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib import image
+from PIL import Image
 
 from gnomon import catalog
 from gnomon.cli.main import VERBS
@@ -114,6 +115,9 @@ def files(folder):
         (folder / "pets" / kind).mkdir(parents=True)
         for i in range(12):
             image.imsave(folder / "pets" / kind / f"{i}.png", random.random((8, 8)), cmap="gray")
+    (folder / "photos").mkdir()
+    for i in (9, 14):
+        Image.fromarray(random.integers(0, 256, (i, 12)).astype(np.uint8)).save(folder / "photos" / f"{i}.png")
     image.imsave("photo.png", random.random((8, 8)), cmap="gray")
     beans = pl.DataFrame({"long": random.normal(size=90), "wide": random.normal(size=90)})
     beans = beans.with_columns(variety=pl.Series(np.where(beans["long"] > 0, "borlotti", "navy")))

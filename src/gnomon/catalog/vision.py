@@ -78,4 +78,10 @@ ENTRIES = (
         },
         takes="images, labels",
     ),
+    Entry(
+        "fcn", "Fully convolutional network (labels of pixels)", "FCN 全卷积网络（像素标签）", "model",
+        ("segment",), "gnomon.systems.vision.fcn:FCN", "Long, Shelhamer and Darrell 2015", ("PRA-119",),
+        {"channels": (3, 4), "convolutions": 1, "epochs": 8, "batch_size": 16, "learning_rate": 0.03},
+        takes="images, labels of pixels",
+    ),
 )  # fmt: skip

@@ -23,12 +23,14 @@ NEEDS: Mapping[str, str] = {
     "recommend": "ratings",
     "regress": "table, numeric target",
     "represent": "table",
+    "segment": "images, labels of pixels",
     "translate": "pairs of texts",
 }
 """What the systems of a task are fitted to, unless their lines in the catalog say otherwise."""
 
 OF_NEEDS: Mapping[str, str] = {
     "labels": "标签 类标 有标签",
+    "labels of pixels": "像素标签 掩码 mask annotation",
     "numeric target": "数值目标 连续目标",
     "images": "图像 图片",
     "text": "文本 语料",
@@ -65,6 +67,7 @@ OF_TASKS: Mapping[str, str] = {
     "rank": "ranking recommendation recommender 排序 推荐 推荐系统 隐式反馈 推荐算法",
     "recommend": "recommendation recommender collaborative filtering 推荐 推荐系统 协同过滤 评分预测 推荐算法",
     "regress": "regression 回归 监督学习 回归分析 回归算法 回归模型 预测数值",
+    "segment": "segmentation semantic dense prediction 分割 图像分割 语义分割 像素分类 像素级预测 密集预测",
     "represent": "representation dimension reduction dimensionality embedding 降维 表示学习 特征提取 嵌入",
     "translate": "translation 翻译 机器翻译 序列转换 神经机器翻译",
 }
@@ -98,6 +101,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "mlp-regression": "MLP 多层感知器 全连接网络 feedforward deep neural network DNN BP神经网络",
     "code-generator": "supervised generator renderer up-convolution chairs 渲染 条件生成 上卷积 图像生成 反卷积",
     "metric-network": "siamese triplet 孪生网络 对比学习 度量学习",
+    "fcn": "fully convolutional encoder decoder U-Net 全卷积网络 语义分割",
     "svm": "SVM SVC 支持向量 支持向量机分类器",
     "support-vector-regression": "SVR 支持向量",
     "decision-tree": "CART 分类树 决策树分类",

@@ -10,10 +10,13 @@ import click
 from gnomon.cli import completion, output
 from gnomon.cli.fitted import KEEP, Query, ask, having, kept, lacks
 from gnomon.cli.form import with_form
+from gnomon.cli.predict_pixels import is_folder, predict_pixels
 from gnomon.cli.write import TABLES, as_columns, beside, check_out, write_table
 from gnomon.errors import UserTypeError, UserValueError
 
 __all__ = ["command"]
+
+OUT = "A new .csv, .parquet or .npy file; of labels of pixels also a folder. Standard output by default."
 
 
 @click.command("predict")
@@ -23,7 +26,7 @@ __all__ = ["command"]
 @click.option("--keep", metavar="A,B,...", help=KEEP)
 @click.option("--proba", is_flag=True, help="Probabilities of all classes or components beside the likeliest.")
 @click.option("--std", is_flag=True, help="The standard deviation of each number too, noise included.")
-@click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; standard output by default.")
+@click.option("--out", metavar="FILE", help=OUT)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
     run: str, data: str, columns: str | None, keep: str | None, proba: bool, std: bool, out: str | None, as_json: bool
@@ -31,12 +34,19 @@ def command(
     """Predict the label, number or component of each row of DATA with the model in the folder RUN.
 
     DATA is a built-in set, a file, a folder of images or a single image. Columns are found by their names; other
-    columns of DATA, such as known labels, are left out.
+    columns of DATA, such as known labels, are left out. A model that labels pixels takes images of any size, writes a
+    mask for each of them where --out is a folder, and else what fraction of each image its classes cover.
     """
-    check_out(out, TABLES)
+    if not is_folder(out):
+        check_out(out, TABLES)
     from gnomon.system.saving import load
 
     system = load(run)
+    if "segment" in system.tasks:
+        refused = {"--columns": columns, "--keep": keep, "--std": std}
+        predict_pixels(run, data, system, out=out, proba=proba, as_json=as_json, refused=refused)
+        return
+    check_out(out, TABLES)
     _check(system, run, proba, std)
     query = ask(run, data, system, columns=columns)
     found, spread = _answers(query, std)

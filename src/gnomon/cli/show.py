@@ -12,7 +12,7 @@ from gnomon.cli.fit import TARGET, column_name
 from gnomon.cli.fitted import ask, lacks
 from gnomon.cli.form import with_form
 from gnomon.cli.write import PICTURES, TABLES, check_out, write_picture, write_table
-from gnomon.errors import UserError, UserValueError, counted
+from gnomon.errors import UserError, UserTypeError, UserValueError, counted
 from gnomon.runs.config import NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
 
@@ -41,6 +41,9 @@ def command(run: str, data: str | None, target: str | None, n: int, seed: int, o
     system = load(run)
     if not hasattr(system, "predict") or "recommend" in system.tasks:
         raise lacks(system, "predict", "predict", run)
+    if "segment" in system.tasks:
+        remedy = f"gnomon evaluate {run} --figures FOLDER draws images with the labels of their pixels"
+        raise UserTypeError(f"{system.name} labels pixels, which are no rows", run, remedy)
     rows, X, y = _held(run, system) if data is None else _given(run, data, target, system)
     found = show_rows(system, task_of(system), rows, X, y, n, random_state=seed)
     columns = found.columns(rows)

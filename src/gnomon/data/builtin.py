@@ -59,6 +59,10 @@ def builtin(name: str) -> Dataset:
         from gnomon.data.translations import dates, reversed_strings
 
         return Dataset(name, pairs=dates() if name == "dates" else reversed_strings(), source={"name": name})
+    if name == "digit-scenes":
+        from gnomon.data.scenes import digit_scenes
+
+        return digit_scenes(_digits())
     return _digits() if name == "digits" else _table(name)
 
 

@@ -61,6 +61,8 @@ class Dataset:
         What made `X` of the columns; `columns` are the prepared ones then.
     by : array of shape (n,), optional
         What rows are held out by, where that is a column: groups or times. No feature; see `gnomon.data.split`.
+    masks : int array of shape (n, rows, columns), optional
+        The label of each pixel of the images, -1 where it has none.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class Dataset:
     frame: pl.DataFrame | None = field(default=None, repr=False)
     preparation: Prepared | None = field(default=None, repr=False)
     by: NDArray[Any] | None = field(default=None, repr=False)
+    masks: NDArray[Any] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         for part in (self.X, self.frame, self.text, self.pairs, self.y, self.ratings, self.triples):
@@ -104,6 +107,8 @@ class Dataset:
             parts.append(f"{len(self.pairs)} pairs of texts")
         if self.y is not None:
             parts.append("with labels" if self.y.dtype.kind != "f" else "with a target")
+        if self.masks is not None:
+            parts.append("with a label for each pixel")
         parts += [repr(part) for part in (self.ratings, self.triples) if part is not None]
         return f"Dataset({', '.join(parts)})"
 
@@ -111,7 +116,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """BLAKE2b over table, labels, text, ratings and triples; the same for the same values on every machine."""
         ids = [part.arrays() for part in (self.ratings, self.triples) if part is not None]
-        more: list[Any] = [part for part in (self.pairs, self.by) if part is not None]
+        more: list[Any] = [part for part in (self.pairs, self.by, self.masks) if part is not None]
         if self.frame is not None:
             more += [[column.name, str(column.dtype), column.to_list()] for column in self.frame.get_columns()]
         return fingerprint(self.X if self.frame is None else None, self.y, self.text, *ids, *more)
@@ -134,6 +139,7 @@ class Dataset:
             ``unit``: images with L grey levels become level / (L - 1), in [0, 1]. Any other table is taken as it is.
             ``grey``: the same, as chances of bits. ``threshold``: 1 from a chance of 0.5 on. ``drawn``: bits of these
             chances, by the row's number in the whole set (`gnomon.data.Binarizer`).
+            ``masks``: the labels of the pixels.
             ``images``: the same as arrays (n, rows, columns). Any other table is taken as it is: flat rows, whose shape
             the system must be told.
 
@@ -155,6 +161,9 @@ class Dataset:
         value = getattr(self, part)
         if value is not None:
             return value
+        if part == "masks":
+            what = "the pixels of this data have no labels"
+            raise UserValueError(what, self.name, "give a folder with the folders images and masks in it")
         if part == "X" and self.frame is not None:
             raise self._not_prepared()
         words = WORDS.get(part)
@@ -193,6 +202,7 @@ class Dataset:
             triples=None if self.triples is None else self.triples.take(rows),
             frame=None if self.frame is None else self.frame[rows],
             by=None if self.by is None else self.by[rows],
+            masks=None if self.masks is None else self.masks[rows],
             source={**self.source, "part": part, **facts},
             rows=whole[rows],
         )
@@ -292,7 +302,7 @@ VIEWS: dict[str, Callable[[Dataset], Any]] = {
     "table": lambda data: data._need("X"), "labels": lambda data: data._need("y"),
     "text": lambda data: data._need("text"), "pairs": lambda data: data._need("pairs"),
     "ratings": lambda data: data._need("ratings"),
-    "triples": lambda data: data._need("triples"),
+    "triples": lambda data: data._need("triples"), "masks": lambda data: data._need("masks"),
 }  # fmt: skip
 """The forms in which a data set is taken, by name."""
 

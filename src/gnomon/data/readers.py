@@ -52,7 +52,8 @@ def read(
     .npz              the array ``X`` (or the only one) and, if there, ``y``; target is the name of another array
     .txt              a text: every line that is not blank is a sentence
     folder            images, one sub-folder for each class, whose name is the label (see
-                      `gnomon.data.images.read_images`); a single image file is one row
+                      `gnomon.data.images.read_images`); a single image file is one row; with the sub-folders images
+                      and masks a label for each pixel (see `gnomon.data.masks.read_masked`)
     ================  ==============================================================================================
 
     Text is UTF-8, or UTF-16 or UTF-32 with a byte-order mark; lines end with LF, CR LF or CR. It may be compressed
@@ -205,7 +206,10 @@ def refuse_columns(source: dict[str, Any], name: str, what: str) -> None:
 def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | None) -> Dataset:
     """The images; columns that are pixels, as a fit to images names them, must be all the pixels of these."""
     from gnomon.data.images import are_pixels, read_images, shape_of
+    from gnomon.data.masks import holds_masks, read_masked
 
+    if holds_masks(path):
+        return read_masked(path, {"path": source["path"]}, resize=resize)
     columns, what = source["columns"], "a folder of images" if path.is_dir() else "an image"
     if source["target"] is not None or not are_pixels(columns):
         refuse_columns(source, path.name, what)

@@ -1,15 +1,20 @@
-"""Boxes drawn on images: arrays in, arrays out, and no pixel changed but those of the borders."""
+"""Boxes drawn on images, and colors for the classes of pixels: arrays in, arrays out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.errors import UserValueError
 
-__all__ = ["overlay_boxes"]
+__all__ = ["label_colors", "overlay_boxes"]
+
+GOLDEN = 0.6180339887498949
+"""Of the circle of hues, between two classes."""
+LIGHTEST, SATURATION = 0.9, 0.7
 
 
 def overlay_boxes(
@@ -68,3 +73,26 @@ def overlay_boxes(
             first, last, begin, end = (max(0, one) for one in part)
             drawn[first:last, begin:end] = tones
     return drawn
+
+
+def label_colors(codes: Any) -> NDArray[np.float64]:
+    """A color for each class: hues a golden ratio of the circle apart; gray where there is none (a code below 0).
+
+    Parameters
+    ----------
+    codes : int array of any shape
+
+    Returns
+    -------
+    array of shape (*codes.shape, 3)
+        In [0, 1].
+
+    Examples
+    --------
+    >>> label_colors(np.array([-1, 0])).round(2).tolist()
+    [[0.5, 0.5, 0.5], [0.9, 0.27, 0.27]]
+    """
+    codes = np.asarray(codes)
+    hue = (codes[..., None] * GOLDEN + np.array([0.0, 2.0, 1.0]) / 3) % 1
+    strength = np.clip(np.abs(6 * hue - 3) - 1, 0, 1)
+    return np.where(codes[..., None] < 0, 0.5, LIGHTEST * (1 - SATURATION * (1 - strength)))

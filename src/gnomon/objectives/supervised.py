@@ -54,12 +54,7 @@ class Supervised(Objective):
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch with data ``X`` and ``y``; of validation rows without penalties."""
-        device = model.device
-        X, y = batch.data["X"], torch.as_tensor(batch.data["y"], device=device)
-        X = X if is_sparse(X) else torch.as_tensor(X, device=device)
-        weight = None if (batch.weight == 1).all() else torch.as_tensor(batch.weight, device=device)
-        outputs = getattr(model, self.outputs)(X)
-        targets = getattr(model, self.targets)(y) if self.targets else y
+        outputs, targets, weight = self.compared(model, batch)
         (term,) = self.loss.terms(*self.loss.inputs(outputs, targets, group), weight=weight).values()
         terms = {self.name: term}
         if phase != "validation":
@@ -71,6 +66,15 @@ class Supervised(Objective):
             total = measured.sum() if weight is None else (measured * weight).sum()
         terms[self.watch] = Term(float(total), float(batch.weight.sum()))
         return Loss(terms, watch=self.watch)
+
+    def compared(self, model: Any, batch: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Outputs, targets and weights of what the loss compares: the rows of the batch; no weights where all are 1."""
+        device = model.device
+        X, y = batch.data["X"], torch.as_tensor(batch.data["y"], device=device)
+        X = X if is_sparse(X) else torch.as_tensor(X, device=device)
+        weight = None if (batch.weight == 1).all() else torch.as_tensor(batch.weight, device=device)
+        outputs = getattr(model, self.outputs)(X)
+        return outputs, getattr(model, self.targets)(y) if self.targets else y, weight
 
     def _penalties(self, model: Any) -> dict[str, Term]:
         """Recorded where they are asked for; their gradients are added by hand, a fifth of a small network's step."""

@@ -9,6 +9,14 @@ LEGENDS: dict[str, tuple[str, str]] = {
         "Who was taken for whom",
         "Rows are true classes, columns predicted ones; off the diagonal is wrong.",
     ),
+    "labeled_pixels": (
+        "Images, truth, prediction",
+        "Each image with the true and the predicted classes of its pixels in colors; gray pixels have no label.",
+    ),
+    "confused_pixels": (
+        "Which pixels were taken for which",
+        "Rows are true classes, columns predicted ones; off the diagonal is wrong.",
+    ),
     "calibration": (
         "Do stated probabilities come true?",
         "On the diagonal they do, below it the system is too sure; bars are one standard error.",

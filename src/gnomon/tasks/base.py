@@ -38,6 +38,7 @@ from gnomon.data.splitting import usual
 from gnomon.distributions.domains import Labels
 from gnomon.errors import UserError, UserValueError, unknown
 from gnomon.recipes.imports import load
+from gnomon.tasks.image_data import other_images
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,6 +80,10 @@ class Task:
     ) -> Dataset:
         """A data set by name or file, see `gnomon.data.load`; a task whose files are no tables has its own way."""
         return load_data(name, target=target, columns=columns, kinds=kinds)
+
+    def other_images(self, recipe: Mapping[str, Any], name: str | os.PathLike[str]) -> Dataset | None:
+        """Images that a fitted system is asked about, as the run's fit has them; None where data or fit holds none."""
+        return other_images(recipe, name)
 
     def adopt(self, data: Dataset) -> Dataset:
         """The data set as the task understands it, before it is split.

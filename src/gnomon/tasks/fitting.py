@@ -30,7 +30,7 @@ from gnomon.system.base import System
 from gnomon.system.saving import load, system_of
 from gnomon.tasks.base import Task, task
 from gnomon.tasks.budgets import given, prolonged
-from gnomon.tasks.image_data import of_levels, other_images
+from gnomon.tasks.image_data import of_levels
 from gnomon.tasks.instead import others_named
 from gnomon.tasks.preparing import prepare as learn
 from gnomon.tasks.preparing import prepared_whole, recipe_of
@@ -148,7 +148,7 @@ def other_data(
     if columns is not None:
         found = goal.read(name, target=target, columns=columns, kinds={} if prepared is None else prepared.kinds)
         return found if prepared is None else prepared.apply(found)
-    images = other_images(recipe, name)
+    images = goal.other_images(recipe, name)
     if images is not None:
         return images
     fitted = recipe.get("features") if prepared is None else list(prepared.names_in)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_CLASSES", "MOST_POINTS", "SHOWN", "apart", "bars", "beside", "calibration", "canvas", "curves", "framed",
-    "histogram", "importances", "learning", "matrix", "plain", "png", "predicted", "residuals", "rows", "some",
-    "validation", "whole_numbers",
+    "histogram", "importances", "learning", "matrix", "palette_png", "plain", "png", "predicted", "residuals", "rows",
+    "some", "validation", "whole_numbers",
 ]  # fmt: skip
 
 SHOWN = 64
@@ -239,6 +239,25 @@ def png(pixels: Any, **options: Any) -> bytes:
 
     buffer = io.BytesIO()
     imsave(buffer, pixels, format="png", cmap="gray", vmin=0.0, vmax=1.0, pil_kwargs=options)  # colors stay as they are
+    return buffer.getvalue()
+
+
+def palette_png(levels: Any, colors: Any) -> bytes:
+    """The bytes of a picture of whole numbers up to 255, which viewers show in colors of their own.
+
+    Parameters
+    ----------
+    levels : int array of shape (rows, columns)
+        In [0, 255].
+    colors : array of shape (256, 3)
+        In [0, 1].
+    """
+    from PIL import Image
+
+    image = Image.fromarray(np.asarray(levels).astype(np.uint8)).convert("P")
+    image.putpalette(np.rint(np.asarray(colors) * 255).astype(np.uint8).ravel().tolist())
+    buffer = io.BytesIO()
+    image.save(buffer, format="png")
     return buffer.getvalue()
 
 

@@ -29,7 +29,7 @@ from gnomon.system.fields import HasDtype
 from gnomon.system.prediction import Classifier
 from gnomon.training.group import current as current_group
 
-__all__ = ["ImageClassifier", "ImageModel"]
+__all__ = ["ImageClassifier", "ImageModel", "tell_of_bytes", "too_small", "whole_numbers"]
 
 IMAGES = 4096
 """Images whose pixels are counted together."""
@@ -63,13 +63,35 @@ class ImageModel(Module):
         if self.preparation is not None:
             x = self.preparation(x)
         x = (x - self.shift) / self.scale
-        rows, columns, channels = self.shape
+        _, rows, columns, channels = x.shape
         # one channel: reshaped, so that torch cannot take the strides for another memory format
         return x.reshape(-1, 1, rows, columns) if channels == 1 else x.permute(0, 3, 1, 2).contiguous()
 
     def scores(self, x: torch.Tensor) -> torch.Tensor:
         """Scores of the classes, shape (n, n_classes), of images (n, rows, columns, channels)."""
         raise NotImplementedError
+
+    def standardize(self, images: Array, weight: Array) -> None:
+        """What preprocessing learns, then mean and spread of each channel of its images; weights included.
+
+        Parameters
+        ----------
+        images : array of shape (n, rows, columns, channels)
+            That train.
+        weight : array of shape (n,)
+        """
+        moments, ready = Standardizer(), None
+        if self.preparation is not None:
+            ready = self.preparation.recipe.fit(images, weight)
+            self.preparation.take(ready)
+        for start in range(0, len(images), IMAGES):
+            part = slice(start, start + IMAGES)
+            seen = images[part] if ready is None else ready.transform(images[part])
+            pixels = math.prod(seen.shape[1:-1])
+            moments.partial_fit(seen.reshape(-1, seen.shape[-1]), np.repeat(weight[part], pixels))
+        shift, scale = moments.units()
+        self.shift.copy_(torch.from_numpy(shift))
+        self.scale.copy_(torch.from_numpy(scale))
 
 
 class ImageClassifier(ByGradient, HasDtype, Classifier):
@@ -117,7 +139,7 @@ class ImageClassifier(ByGradient, HasDtype, Classifier):
         if needs_preparation(X):
             raise no_images("X")
         examples = super().ingest(X, y, sample_weight)
-        _tell_of_bytes(X)
+        tell_of_bytes(X)
         return examples
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
@@ -125,23 +147,6 @@ class ImageClassifier(ByGradient, HasDtype, Classifier):
         found = {"shape": shape, "n_classes": len(self.classes_), "dtype": str(examples.X.dtype)}
         step = self.recipe("preprocess")
         return found if isinstance(step, AsTheyAre) else found | {"preprocess": step}
-
-    @staticmethod
-    def _standardize(model: ImageModel, examples: Examples) -> None:
-        """What preprocessing learns, then mean and spread of each channel of its images; weights included."""
-        images, weight = examples.X, examples.weight
-        channels, pixels = model.shape[2], math.prod(model.shape[:2])
-        moments, ready = Standardizer(), None
-        if model.preparation is not None:
-            ready = model.preparation.recipe.fit(images, weight)
-            model.preparation.take(ready)
-        for start in range(0, len(images), IMAGES):
-            part = slice(start, start + IMAGES)
-            seen = images[part] if ready is None else ready.transform(images[part])
-            moments.partial_fit(seen.reshape(-1, channels), np.repeat(weight[part], pixels))
-        shift, scale = moments.units()
-        model.shift.copy_(torch.from_numpy(shift))
-        model.scale.copy_(torch.from_numpy(scale))
 
     # --- fit and answers ----------------------------------------------------------------------------------------
 
@@ -169,7 +174,7 @@ def too_small(shape: tuple[int, ...], least: int, what: str) -> UserValueError:
     )
 
 
-def _tell_of_bytes(X: Any) -> None:
+def tell_of_bytes(X: Any) -> None:
     """Bytes are 0..255: say so where a fit begins, and refuse those that can only be 0 and 1."""
     given = X.to_numpy() if hasattr(X, "to_numpy") else X
     if not is_bytes(given):

@@ -221,5 +221,5 @@ class ConvNet(Looks, ImageClassifier):
         return model
 
     def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
-        self._standardize(model, examples)
+        model.standardize(examples.X, examples.weight)
         model.initialize(self.recipe("initializer"), noise)
