@@ -79,7 +79,9 @@ def _shares(names: list[str], found: Any, classes: Any) -> dict[str, Any]:
 
 def _stacked(found: Any, out: str) -> Any:
     if len({np.shape(one) for one in found}) > 1:
-        raise UserValueError("images of several sizes are no single array", "--out", f"name a folder: {Path(out).stem}")
+        raise UserValueError(
+            "images must have one size for an array, got several sizes", "--out", f"name a folder: {Path(out).stem}"
+        )
     return np.stack(list(found))
 
 

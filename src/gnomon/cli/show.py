@@ -43,7 +43,7 @@ def command(run: str, data: str | None, target: str | None, n: int, seed: int, o
         raise lacks(system, "predict", "predict", run)
     if "segment" in system.tasks:
         remedy = f"gnomon evaluate {run} --figures FOLDER draws images with the labels of their pixels"
-        raise UserTypeError(f"{system.name} labels pixels, which are no rows", run, remedy)
+        raise UserTypeError(f"{system.name} predicts a label for each pixel, not for each row", run, remedy)
     rows, X, y = _held(run, system) if data is None else _given(run, data, target, system)
     found = show_rows(system, task_of(system), rows, X, y, n, random_state=seed)
     columns = found.columns(rows)

@@ -127,6 +127,8 @@ def _choose(y: Any, rows: int, classifies: bool) -> Any:
     """Rows of all classes in turn, each in order of the data; the first rows of a numeric target."""
     if not 2 <= rows <= len(y):
         raise UserValueError.must("rows", f"be from 2 to {len(y)}", rows)
+    if np.ndim(y) > 2:
+        raise UserValueError(f"y must hold one label for each row, got shape {np.shape(y)}", "y")
     if not classifies:
         return np.arange(rows)
     _, codes = np.unique(y, return_inverse=True)

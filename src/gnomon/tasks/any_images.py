@@ -46,7 +46,7 @@ def images_by_name(data: str | os.PathLike[str], recipe: Mapping[str, Any], chan
     if data in BUILTIN:
         images = load(data).view("images")
         if images.ndim < 3:
-            raise UserValueError("this is no set of images", str(data), "choose images")
+            raise UserValueError("the data must be images, got a table", str(data), "choose images")
         return [str(place) for place in range(len(images))], images
     path = located(data).expanduser()
     if path.suffix.lower() == ".npy":

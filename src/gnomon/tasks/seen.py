@@ -172,7 +172,9 @@ def show_predictions(
     chosen = _taken(X, places)
     predicted = np.asarray(model.predict(chosen))
     if predicted.ndim > 2:
-        raise UserTypeError("labels of pixels are no rows of a table", "model", "see gnomon.tasks.segment.beside")
+        raise UserTypeError(
+            "predictions must be of rows, got labels of pixels", "model", "see gnomon.tasks.segment.beside"
+        )
     sure = None
     if hasattr(model, "predict_proba"):
         sure = np.asarray(model.predict_proba(chosen), np.float64).max(axis=1)
