@@ -26,9 +26,6 @@ from gnomon.systems.vision._images import tell_of_bytes
 
 __all__ = ["PixelClassifier"]
 
-CHUNK = 1 << 18
-"""Numbers of images that are looked at together: every pixel has many more inside."""
-
 
 class PixelClassifier(ByGradient, HasDtype):
     """Base of the networks that label pixels; a subclass gives `make` and `initialize`.
@@ -85,7 +82,7 @@ class PixelClassifier(ByGradient, HasDtype):
 
     def class_log_proba(self, rows: Any) -> Array:
         """Log probabilities of the classes at every pixel, shape (n, rows, columns, n_classes)."""
-        scores = self.model_.ask("scores", rows, chunk=CHUNK)
+        scores = self.model_.ask("scores", rows)
         k = scores.shape[-1]
         log_p: Array = self.recipe("loss").class_log_proba(without_nan(scores.reshape(-1, k)))
         return log_p.reshape(scores.shape)
