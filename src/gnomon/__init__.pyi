@@ -104,6 +104,7 @@ from gnomon.systems.variational.vrnn import VRNN as VRNN
 from gnomon.systems.vision.alexnet import AlexNet as AlexNet
 from gnomon.systems.vision.cnn import CNN as CNN
 from gnomon.systems.vision.densenet import DenseNet as DenseNet
+from gnomon.systems.vision.fcn import FCN as FCN
 from gnomon.systems.vision.googlenet import GoogLeNet as GoogLeNet
 from gnomon.systems.vision.lenet import LeNet as LeNet
 from gnomon.systems.vision.nin import NiN as NiN
