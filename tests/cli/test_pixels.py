@@ -77,7 +77,7 @@ def test_what_does_not_go_with_pixels_is_refused(capsys, fitted, images, tmp_pat
         (["--out", str(images)], "not empty"),
     ):
         assert what in said(capsys, "predict", fitted, str(images), *words, status=2)
-    assert "labels pixels" in said(capsys, "show", fitted, status=2)
+    assert "a label for each pixel" in said(capsys, "show", fitted, status=2)
     assert "holds no images" in said(capsys, "predict", fitted, __file__, status=2)
     assert "have no labels" in said(capsys, "fit", "fcn", "digits", status=2)
     colored = tmp_path / "c.npy"

@@ -134,9 +134,9 @@ class FCNModel(ImageModel):
         initialize(self, initializer, noise, gain=hidden)
         line = torch.tensor(BILINEAR, dtype=self.shift.dtype)
         with torch.no_grad():
-            for doubled in self.enlarge:
-                classes = torch.eye(doubled.weight.shape[0], dtype=line.dtype)
-                doubled.weight.copy_(classes[:, :, None, None] * torch.outer(line, line))
+            for kernel in self.enlarge.parameters():
+                classes = torch.eye(len(kernel), dtype=line.dtype)
+                kernel.copy_(classes[:, :, None, None] * torch.outer(line, line))
 
 
 class FCN(PixelClassifier):
