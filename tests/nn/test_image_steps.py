@@ -12,7 +12,9 @@ from gnomon.data.image_steps import PixelMean
 from gnomon.data.sphering import Whitening
 from gnomon.errors import UserError
 from gnomon.nn.image_steps import ImageStepLayer, LCNLayer
-from gnomon.systems.vision.cnn import CNNModel, Layer, layers_of
+from gnomon.nn.norms import NoNorm
+from gnomon.systems.vision._layers import Layer, layers_of
+from gnomon.systems.vision.cnn import CNNModel
 
 
 def maps(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -69,8 +71,8 @@ def test_gradients_are_finite_where_nothing_varies():
 @pytest.mark.spec("PRA-126")
 def test_the_layer_stands_in_the_text_of_a_network():
     assert layers_of("8c3-lcn5-p2")[1] == Layer("contrast", 0, 5)
-    network = CNNModel((8, 8, 1), 3, layers="8c3-lcn5-p2-16", batch_norm=False)
-    plain = CNNModel((8, 8, 1), 3, layers="8c3-p2-16", batch_norm=False)
+    network = CNNModel((8, 8, 1), 3, layers="8c3-lcn5-p2-16", norm=NoNorm())
+    plain = CNNModel((8, 8, 1), 3, layers="8c3-p2-16", norm=NoNorm())
     assert network.n_parameters == plain.n_parameters and set(network.state()) == set(plain.state())
     x = maps(4, 8, 8, 1).float()
     behind = network.feature_maps(x, [0, 1])

@@ -13,7 +13,16 @@ from gnomon.errors import UserValueError
 from gnomon.nn.activations import Sigmoid
 from gnomon.nn.context import bind, training
 from gnomon.nn.convolution import output_size
-from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling, StochasticPool2d, StochasticPooling
+from gnomon.nn.pooling import (
+    AdaptivePool,
+    AveragePooling,
+    GlobalPool,
+    MaxPooling,
+    SpatialPyramid,
+    StochasticPool2d,
+    StochasticPooling,
+    pooling_bins,
+)
 from gnomon.numeric.noise import Noise
 
 random = np.random.default_rng(0)
@@ -248,3 +257,57 @@ def test_a_network_of_images_takes_it_from_its_slot():
 def test_settings_that_cannot_be_are_refused_in_one_line(call, words):
     with pytest.raises(UserValueError, match=words):
         call()
+
+
+SIZES = [((7, 6), (3, 4)), ((5, 8), (5, 8)), ((2, 3), (4, 5)), ((9, 9), (1, 1)), ((1, 1), (2, 3)), ((12, 8), (3, 4))]
+
+
+@pytest.mark.spec("PRA-118")
+@pytest.mark.parametrize("kind", ["average", "max"])
+@pytest.mark.parametrize(("size", "output"), SIZES)
+def test_regions_that_scale_with_the_input(size, output, kind):
+    """torch's layers and the definition, outputs and gradients; overlapping bins, inputs smaller than the output."""
+    x = torch.tensor(random.normal(size=(2, 3, *size)), requires_grad=True)
+    found = AdaptivePool(output, kind)(x)
+    peer = (nn.AdaptiveAvgPool2d if kind == "average" else nn.AdaptiveMaxPool2d)(output)
+    expected = peer(x)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    factor = torch.tensor(random.normal(size=found.shape))
+    mine, theirs = (torch.autograd.grad((one * factor).sum(), x)[0] for one in (found, expected))
+    torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
+    for i, j in itertools.product(*map(range, output)):
+        (a, b), (c, d) = (
+            (math.floor(place * n / k), math.ceil((place + 1) * n / k))
+            for place, n, k in zip((i, j), size, output, strict=True)
+        )
+        region = x.detach()[:, :, a:b, c:d].flatten(2)
+        value = region.mean(2) if kind == "average" else region.amax(2)
+        torch.testing.assert_close(found[:, :, i, j].detach(), value, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.spec("PRA-118")
+def test_an_output_as_large_as_the_input_is_the_input():
+    x = torch.tensor(random.normal(size=(2, 3, 4, 5)))
+    assert torch.equal(AdaptivePool((4, 5))(x), x) and torch.equal(AdaptivePool((4, 5), "max")(x), x)
+    assert pooling_bins(10, 3) == [(0, 4), (3, 7), (6, 10)] and pooling_bins(2, 3) == [(0, 1), (0, 2), (1, 2)]
+    equal = torch.ones(1, 1, 4, 4, requires_grad=True)
+    AdaptivePool(2, "max")(equal).sum().backward()
+    assert equal.grad[0, 0].tolist() == [[1, 0, 1, 0], [0] * 4, [1, 0, 1, 0], [0] * 4]
+    for make, said in (
+        (lambda: AdaptivePool(2, "median"), "kind must be average or max"),
+        (lambda: AdaptivePool(0), "output_size must be an integer >= 1"),
+        (lambda: SpatialPyramid(()), "levels must be one or more sizes"),
+    ):
+        with pytest.raises(UserValueError, match=said):
+            make()
+
+
+@pytest.mark.parametrize("kind", ["average", "max"])
+def test_a_spatial_pyramid_is_its_levels(kind):
+    pool = functional.adaptive_avg_pool2d if kind == "average" else functional.adaptive_max_pool2d
+    for size in ((7, 9), (3, 3)):
+        x = torch.tensor(random.normal(size=(2, 3, *size)))
+        found = SpatialPyramid((1, 2, 5), kind)(x)
+        expected = torch.cat([pool(x, level).flatten(1) for level in (1, 2, 5)], 1)
+        assert found.shape == (2, 3 * (1 + 4 + 25))
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)

@@ -33,18 +33,20 @@ from gnomon.nn.mixed import MixedLikelihood
 from gnomon.nn.mixture_density import MixtureLikelihood
 from gnomon.nn.mlp import MLPModel
 from gnomon.nn.module import Module
-from gnomon.nn.pooling import AveragePooling, GlobalPool, MaxPooling, StochasticPool2d
+from gnomon.nn.norms import GroupNorm, local_response
+from gnomon.nn.pooling import AdaptivePool, AveragePooling, GlobalPool, MaxPooling, SpatialPyramid, StochasticPool2d
 from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
 from gnomon.nn.residual import bottleneck_block
 from gnomon.nn.separable import SeparableConv2d
 from gnomon.nn.shuffle import shuffle_unit
 from gnomon.nn.stages import DenseBlock
+from gnomon.nn.unshared import LocallyConnected2d, PlacedKernels, TiledConv2d
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
 from gnomon.numeric.noise import Noise
 from gnomon.recipes.recipe import named, shorts
 
 F64, N = torch.float64, 5
-BASES = {Attention, ContextLayer, Glimpse, Head, Module, Recurrent, _LastConv}
+BASES = {Attention, ContextLayer, Glimpse, Head, Module, PlacedKernels, Recurrent, _LastConv}
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -99,6 +101,13 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),
     "local contrast": (lambda: LCNLayer(3), (IMAGES,)),
     "mean image": (lambda: ImageStepLayer(PixelMean(), (6, 8, 2), F64), (IMAGES.movedim(1, -1),)),
+    "group norm": (lambda: GroupNorm(6, 2, dtype=F64), (ROWS,)),
+    "instance norm": (lambda: GroupNorm(2, 2, dtype=F64), (IMAGES,)),
+    "local response": (lambda: local_response(3), (IMAGES,)),
+    "tiled": (lambda: TiledConv2d(2, 3, 3, 2, stride=2, padding=1, dtype=F64), (IMAGES,)),
+    "locally connected": (lambda: LocallyConnected2d(2, 3, 3, (6, 8), padding=1, dtype=F64), (IMAGES,)),
+    "regions": (lambda: AdaptivePool((4, 3)), (IMAGES,)),
+    "pyramid": (SpatialPyramid, (IMAGES,)),
     "residual": (lambda: bottleneck_block(2, 4, unit=ReLU(), inner=2, drop=0.5, dtype=F64), (IMAGES,)),
     "shuffle": (lambda: shuffle_unit(2, 8, unit=ReLU(), groups=2, stride=2, dtype=F64), (IMAGES,)),
     "separable": (lambda: SeparableConv2d(2, 3, 3, multiplier=2, dtype=F64), (IMAGES,)),

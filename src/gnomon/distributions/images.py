@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gnomon.distributions.arrays import Floats, column_names, first_cell, from_tensor, place, table
 from gnomon.distributions.domains import Domain
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.errors import UserTypeError, UserValueError, counted
 from gnomon.numeric.ragged import Dense
 
 __all__ = ["Images", "size_of"]
@@ -33,6 +33,8 @@ class Images(Domain):
         as arrays of three or four axes must agree with it.
     tolerance : float in [0, 0.5), default 1e-6
         Rounding noise that far outside [0, 1] is clipped.
+    any_size : bool, default False
+        Whether images that come as arrays may have other rows and columns than `shape`, though not other channels.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class Images(Domain):
 
     shape: Shape | None = None
     tolerance: float = 1e-6
+    any_size: bool = False
     is_table: ClassVar[bool] = False
     noun: ClassVar[str] = "images"
     view: ClassVar[str] = "images"
@@ -90,11 +93,12 @@ class Images(Domain):
         return Dense(images)
 
     def columns(self, X: Any, field: Dense) -> Any:
-        """A table with as many columns as an image has numbers."""
+        """A table with as many columns as an image has numbers, one of the declared size where there may be others."""
         if column_names(X) is not None:
             return X
         shape = getattr(X, "shape", None) or np.asarray(X).shape
-        columns = shape[1] if len(shape) == 2 else math.prod(field.values.shape[1:])
+        size = _whole(self.shape) if self.any_size and self.shape else field.values.shape[1:]
+        columns = shape[1] if len(shape) == 2 else math.prod(size)
         return np.broadcast_to(field.values.dtype.type(0), (len(field), columns))
 
     def example(self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None) -> Floats:
@@ -131,13 +135,17 @@ class Images(Domain):
                 f"{name} of shape {array.shape} has its channels first", name,
                 "channels come last: give np.moveaxis(X, 1, -1)",
             )  # fmt: skip
-        if self.shape is not None and shape != _whole(self.shape):
-            raise UserValueError(
-                f"{name} must have images of {size_of(_whole(self.shape))}, got {size_of(shape)}",
-                name,
-                "give images of one size",
-            )
+        if self.shape is not None:
+            self._check_size(shape, _whole(self.shape), name)
         return array.reshape(len(array), math.prod(shape)), shape
+
+    def _check_size(self, shape: Shape, declared: Shape, name: str) -> None:
+        if self.any_size and shape[2:] != declared[2:]:
+            what = f"{name} must have images of {counted(declared[2], 'channel')}, got {shape[2]}"
+            raise UserValueError(what, name, "give as many channels as the fit had")
+        if not self.any_size and shape != declared:
+            what = f"{name} must have images of {size_of(declared)}, got {size_of(shape)}"
+            raise UserValueError(what, name, "give images of one size")
 
     def _declared(self, columns: int, name: str) -> Shape:
         side = math.isqrt(columns)

@@ -262,7 +262,7 @@ def receptive_field(layers: Iterable[Window | nn.Module], axis: int = 0) -> Rece
 _POOLINGS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
 _SINGLE: Any = (
     nn.Identity, nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm, AbsoluteValue, Max, StepUnit, Dropout,
-    BatchNorm,
+    BatchNorm, nn.LocalResponseNorm,
 )  # fmt: skip
 _MANY = (nn.MultiheadAttention, nn.Softmax, nn.LogSoftmax, nn.Softmin)
 """Among torch's activations those that may mix places."""
@@ -279,10 +279,11 @@ def _windows(layers: Iterable[Window | nn.Module], axis: int) -> Iterable[Window
             yield layer
         elif isinstance(layer, nn.Sequential):
             yield from _windows(layer, axis)
-        elif isinstance(layer, _POOLINGS + _CONVOLUTIONS):
-            if isinstance(layer.padding, str):
-                raise UserValueError(f"padding must be a number here, got {layer.padding!r}", "receptive_field")
-            values = (layer.kernel_size, layer.stride, layer.padding, getattr(layer, "dilation", 1))
+        elif isinstance(layer, _POOLINGS + _CONVOLUTIONS) or getattr(layer, "reads_windows", False):
+            one: Any = layer
+            if isinstance(one.padding, str):
+                raise UserValueError(f"padding must be a number here, got {one.padding!r}", "receptive_field")
+            values = (one.kernel_size, one.stride, one.padding, getattr(one, "dilation", 1))
             yield Window(*(value[axis] if isinstance(value, tuple) else value for value in values))
         elif not _of_single_pixels(layer):
             name = type(layer).__name__

@@ -16,6 +16,7 @@ from torch import nn
 from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
 from gnomon.nn.layers import PHM
+from gnomon.nn.unshared import PlacedKernels
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
 
@@ -281,7 +282,7 @@ class Orthogonal(Initializer):
 
 
 def initialize(module: nn.Module, initializer: Initializer, noise: Noise, *, gain: Any = 1.0) -> None:
-    """Give every linear, convolutional and PHM layer inside a module its weights, and biases of 0.
+    """Give every linear, convolutional, unshared and PHM layer inside a module its weights, and biases of 0.
 
     Other parameters (the slopes of PReLU, norms) keep what they have.
 
@@ -308,6 +309,9 @@ def initialize(module: nn.Module, initializer: Initializer, noise: Noise, *, gai
         stream = noise.child(f"{name}.weight" if name else "weight")
         if isinstance(layer, PHM):
             _initialize_phm(layer, initializer, stream, factor)
+        elif isinstance(layer, PlacedKernels):
+            for number, kernel in enumerate(layer.kernels):
+                initializer.fill(kernel, stream.child(str(number)), gain=factor)
         elif isinstance(layer, _LAYERS):
             transposed = getattr(layer, "transposed", False)
             initializer.fill(layer.weight, stream, gain=factor, columns=transposed)

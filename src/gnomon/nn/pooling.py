@@ -16,7 +16,10 @@ from gnomon.errors import UserValueError
 from gnomon.nn.context import ContextLayer, current
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["AveragePooling", "GlobalPool", "MaxPooling", "Pooling", "StochasticPool2d", "StochasticPooling"]
+__all__ = [
+    "AdaptivePool", "AveragePooling", "GlobalPool", "MaxPooling", "Pooling", "SpatialPyramid", "StochasticPool2d",
+    "StochasticPooling", "pooling_bins",
+]  # fmt: skip
 
 Pair = tuple[int, int]
 Sides = int | Pair
@@ -232,3 +235,114 @@ class GlobalPool(nn.Module):
     def extra_repr(self) -> str:
         """Shown by repr."""
         return f"{self.kind!r}, keep={self.keep}"
+
+
+def pooling_bins(n: int, k: int) -> list[tuple[int, int]]:
+    """Begin and end of the k regions that an axis of n places is divided into: floor(i n / k) to ceil((i + 1) n / k).
+
+    Regions overlap where k does not divide n; where k is above n, places are in several regions, none is empty.
+
+    Examples
+    --------
+    >>> pooling_bins(5, 2), pooling_bins(2, 3)
+    ([(0, 3), (2, 5)], [(0, 1), (0, 2), (1, 2)])
+    """
+    return [(i * n // k, -(-(i + 1) * n // k)) for i in range(k)]
+
+
+class AdaptivePool(nn.Module):
+    """The mean or maximum of regions whose size follows the input's, so that maps of any size give as many numbers.
+
+    Bin i of k covers the places floor(i n / k) to ceil((i + 1) n / k) of an axis of n. An output as large as the
+    input is the input. Where the input is smaller, its places are repeated.
+
+    Parameters
+    ----------
+    output_size : int >= 1 or (rows, columns)
+        Regions along each axis.
+    kind : {"average", "max"}, default "average"
+        The gradient of a maximum goes to the first of equal places in reading order.
+
+    Raises
+    ------
+    UserValueError
+        A kind that is neither, or a size below 1.
+
+    Notes
+    -----
+    One axis after the other, the mean as a product with a matrix: on every device the same sums in the same order.
+
+    References
+    ----------
+    Goodfellow, Bengio and Courville (2016), section 9.3.
+
+    Examples
+    --------
+    >>> AdaptivePool(2)(torch.arange(9.0).reshape(1, 1, 3, 3)).tolist()
+    [[[[2.0, 3.0], [5.0, 6.0]]]]
+    """
+
+    def __init__(self, output_size: Sides, kind: Literal["average", "max"] = "average") -> None:
+        super().__init__()
+        if kind not in ("average", "max"):
+            raise UserValueError.must("kind", "be average or max", kind)
+        self.output_size, self.kind = _sides("output_size", output_size, 1), kind
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, channels, *output_size) for x of shape (n, channels, rows, columns)."""
+        if tuple(x.shape[2:]) == self.output_size:
+            return x
+        rows, columns = (pooling_bins(n, k) for n, k in zip(x.shape[2:], self.output_size, strict=True))
+        if self.kind == "average":
+            down, across = (_averages(bins, n, x) for bins, n in zip((rows, columns), x.shape[2:], strict=True))
+            return down @ (x @ across.T)
+        # columns first: of equal places the first in reading order is found, and gets the gradient
+        narrow = torch.stack([x[..., a:b].max(-1).values for a, b in columns], -1)
+        return torch.stack([narrow[..., a:b, :].max(-2).values for a, b in rows], -2)
+
+    def extra_repr(self) -> str:
+        """Shown by repr."""
+        return f"{self.output_size}, kind={self.kind!r}"
+
+
+def _averages(bins: list[Pair], n: int, like: torch.Tensor) -> torch.Tensor:
+    """Matrix (bins, n) whose rows are the means of the bins."""
+    begin, end = (torch.tensor(one, device=like.device)[:, None] for one in zip(*bins, strict=True))
+    place = torch.arange(n, device=like.device)
+    inside = ((place >= begin) & (place < end)).to(like.dtype)
+    return inside / (end - begin)
+
+
+class SpatialPyramid(nn.Module):
+    """Adaptive poolings of several sizes, one behind the other: a vector of fixed length from maps of any size.
+
+    Parameters
+    ----------
+    levels : tuple of int >= 1, default (1, 2, 4)
+        Regions along each axis, level by level.
+    kind : {"average", "max"}, default "max"
+
+    Raises
+    ------
+    UserValueError
+        No level, or one below 1.
+
+    References
+    ----------
+    He, Zhang, Ren and Sun (2014), "Spatial pyramid pooling in deep convolutional networks".
+
+    Examples
+    --------
+    >>> [SpatialPyramid()(torch.zeros(1, 3, rows, 7)).shape[1] for rows in (5, 9)]  # 3 (1 + 4 + 16)
+    [63, 63]
+    """
+
+    def __init__(self, levels: tuple[int, ...] = (1, 2, 4), kind: Literal["average", "max"] = "max") -> None:
+        super().__init__()
+        if not levels:
+            raise UserValueError.must("levels", "be one or more sizes", levels)
+        self.levels = nn.ModuleList(AdaptivePool(level, kind) for level in levels)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, channels * sum of the levels' squares): level by level, channel by channel, in reading order."""
+        return torch.cat([level(x).flatten(1) for level in self.levels], 1)

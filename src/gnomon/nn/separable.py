@@ -7,8 +7,9 @@ from torch import nn
 
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation
-from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.convolution import convolution
+from gnomon.nn.norms import Norm
+from gnomon.nn.stages import conv_unit
 
 __all__ = ["SeparableConv2d", "separable_unit"]
 
@@ -91,7 +92,7 @@ def separable_unit(
     kernel: int,
     *,
     unit: Activation,
-    norm: bool = True,
+    norm: Norm | bool = True,
     stride: int = 1,
     dtype: torch.dtype | None = None,
 ) -> nn.Sequential:
@@ -104,8 +105,8 @@ def separable_unit(
     kernel : int
         Odd: rows and columns stay at stride 1.
     unit : Activation
-    norm : bool, default True
-        Whether both convolutions are normalized over the batch and have no bias.
+    norm : Norm or bool, default True
+        Of both convolutions; True is batch normalization.
     stride : int >= 1, default 1
     dtype : torch.dtype, optional
 
@@ -119,14 +120,7 @@ def separable_unit(
     >>> separable_unit(4, 8, 3, unit=ReLU(), stride=2)(torch.zeros(1, 4, 7, 7)).shape
     torch.Size([1, 8, 4, 4])
     """
-    layers: list[nn.Module] = []
-    for before, after, settings in (
-        (inputs, inputs, {"kernel": kernel, "stride": stride, "padding": kernel // 2, "groups": inputs}),
-        (inputs, outputs, {"kernel": 1}),
-    ):
-        wide = after * unit.widening
-        layers.append(convolution(before, wide, **settings, bias=not norm, dtype=dtype))
-        if norm:
-            layers.append(BatchNorm(wide, dtype=dtype))
-        layers.append(unit.build(after, dtype))
-    return nn.Sequential(*layers)
+    return nn.Sequential(
+        *conv_unit(inputs, inputs, kernel, unit=unit, norm=norm, stride=stride, groups=inputs, dtype=dtype),
+        *conv_unit(inputs, outputs, 1, unit=unit, norm=norm, dtype=dtype),
+    )

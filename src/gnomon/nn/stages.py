@@ -10,15 +10,63 @@ from torch import nn
 from gnomon.nn.activations import Activation
 from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.convolution import convolution
+from gnomon.nn.norms import BatchNormalization, NoNorm, Norm
 
-__all__ = ["Branches", "DenseBlock", "conv_norm", "conv_unit"]
+__all__ = ["Branches", "DenseBlock", "conv_norm", "conv_unit", "norm_of", "with_unit"]
 
 Sides = int | tuple[int, int]
 
 
-def _half(kernel: Sides) -> Sides:
+def _half(kernel: Sides, dilation: int = 1) -> Sides:
     """Padding with which an odd window keeps the size."""
-    return tuple(side // 2 for side in kernel) if isinstance(kernel, tuple) else kernel // 2  # type: ignore[return-value]
+    return (
+        (dilation * (kernel[0] // 2), dilation * (kernel[1] // 2))
+        if isinstance(kernel, tuple)
+        else dilation * (kernel // 2)
+    )
+
+
+def norm_of(norm: Norm | bool) -> Norm:
+    """The recipe that True (over the batch) and False (none) stand for.
+
+    Examples
+    --------
+    >>> norm_of(True).short, norm_of(False).short
+    ('batch', 'none')
+    """
+    if isinstance(norm, Norm):
+        return norm
+    return BatchNormalization() if norm else NoNorm()
+
+
+def with_unit(
+    linear: nn.Module,
+    outputs: int,
+    *,
+    unit: Activation,
+    norm: Norm | bool = True,
+    dtype: torch.dtype | None = None,
+) -> nn.Sequential:
+    """A layer with weights, a norm on wish, and its units.
+
+    Parameters
+    ----------
+    linear : nn.Module
+        Puts out ``outputs * unit.widening`` channels.
+    outputs : int >= 1
+    unit : Activation
+    norm : Norm or bool, default True
+        True is batch normalization.
+    dtype : torch.dtype, optional
+
+    Examples
+    --------
+    >>> from gnomon.nn.activations import ReLU
+    >>> [type(layer).__name__ for layer in with_unit(nn.Identity(), 4, unit=ReLU(), norm=False)]
+    ['Identity', 'ReLU']
+    """
+    layers = norm_of(norm).build(outputs * unit.widening, dtype)
+    return nn.Sequential(linear, *layers, unit.build(outputs, dtype))
 
 
 def conv_norm(
@@ -64,14 +112,15 @@ def conv_unit(
     kernel: Sides,
     *,
     unit: Activation,
-    norm: bool = True,
+    norm: Norm | bool = True,
     stride: Sides = 1,
     padding: Sides | None = None,
+    dilation: int = 1,
     groups: int = 1,
     bias: bool | None = None,
     dtype: torch.dtype | None = None,
 ) -> nn.Sequential:
-    """Convolution, batch normalization on wish, activation; odd windows keep rows and columns at stride 1.
+    """Convolution, a norm on wish, activation; odd windows keep rows and columns at stride 1.
 
     Parameters
     ----------
@@ -79,12 +128,15 @@ def conv_unit(
         Channels; units of several pieces, such as maxout, get as many convolutions of each output.
     kernel : int or (rows, columns)
     unit : Activation
-    norm : bool, default True
+    norm : Norm or bool, default True
+        True is batch normalization.
     stride, padding : int or (rows, columns)
         Padding of half a window where left out.
+    dilation : int >= 1, default 1
+        Pixels from weight to weight.
     groups : int >= 1, default 1
     bias : bool, optional
-        True without a norm, False before one, where left out.
+        Where left out, False before a norm that takes biases out again, else True.
     dtype : torch.dtype, optional
 
     Examples
@@ -93,16 +145,12 @@ def conv_unit(
     >>> [type(layer).__name__ for layer in conv_unit(1, 4, 3, unit=ReLU())]
     ['Conv2d', 'BatchNorm', 'ReLU']
     """
-    wide = outputs * unit.widening
-    layers: list[nn.Module] = [
-        convolution(
-            inputs, wide, kernel, stride=stride, padding=_half(kernel) if padding is None else padding,
-            groups=groups, bias=not norm if bias is None else bias, dtype=dtype,
-        )
-    ]  # fmt: skip
-    if norm:
-        layers.append(BatchNorm(wide, dtype=dtype))
-    return nn.Sequential(*layers, unit.build(outputs, dtype))
+    convolved = convolution(
+        inputs, outputs * unit.widening, kernel, stride=stride,
+        padding=_half(kernel, dilation) if padding is None else padding, dilation=dilation, groups=groups,
+        bias=not norm_of(norm).takes_bias if bias is None else bias, dtype=dtype,
+    )  # fmt: skip
+    return with_unit(convolved, outputs, unit=unit, norm=norm, dtype=dtype)
 
 
 class Branches(nn.Module):

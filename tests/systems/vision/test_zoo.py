@@ -12,8 +12,9 @@ from gnomon.nn.context import training
 from gnomon.nn.inception import Widths, inception, residual_inception
 from gnomon.nn.initializers import HeNormal
 from gnomon.numeric.noise import Noise
+from gnomon.systems.vision._layers import Layer, layers_of
 from gnomon.systems.vision.alexnet import AlexNet, AlexNetModel
-from gnomon.systems.vision.cnn import CNN, CNNModel, Layer, layers_of
+from gnomon.systems.vision.cnn import CNN, CNNModel
 from gnomon.systems.vision.densenet import DenseNet, DenseNetModel
 from gnomon.systems.vision.googlenet import GoogLeNet, GoogLeNetModel
 from gnomon.systems.vision.nin import NiNModel

@@ -19,6 +19,7 @@ from gnomon.nn.image_steps import ImageStepLayer
 from gnomon.nn.initializers import Initializer, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.pooling import GlobalPool
+from gnomon.nn.unshared import PlacedKernels
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small
@@ -28,6 +29,9 @@ __all__ = ["ConvNet", "ConvNetModel", "Stem", "map_shape"]
 
 Stem = Literal["small", "large"]
 """First layers that keep rows and columns, or those of photographs, which leave a fourth or fewer."""
+
+WEIGHTED = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d, PlacedKernels)
+"""Layers with weights that are drawn."""
 
 LARGEST = 1024
 """Rows and columns up to which the least size of an image is sought."""
@@ -63,6 +67,7 @@ class ConvNetModel(ImageModel):
         *,
         dropout: float = 0.0,
         mean: bool = False,
+        reader: nn.Module | None = None,
     ) -> None:
         """Put dense layers behind `features`: hidden ones with their units, and that of the scores.
 
@@ -75,16 +80,19 @@ class ConvNetModel(ImageModel):
             Probability to drop an output of a hidden layer in training.
         mean : bool, default False
             Whether the dense layers read the mean of each map and not every place.
+        reader : nn.Module, optional
+            What else brings the maps to the rows that the dense layers read.
 
         Raises
         ------
         UserValueError
             Images that the windows of `features` do not fit into, with the least size that fits.
         """
-        channels, rows, columns = self.check_size()
-        dtype, inputs = self.shift.dtype, channels if mean else channels * rows * columns
+        reader = reader or (GlobalPool() if mean else nn.Flatten())
+        inputs = reader(torch.zeros(1, *self.check_size(), device="meta")).shape[1]
+        dtype = self.shift.dtype
         self.gain = unit.gain
-        self.head = nn.Sequential(GlobalPool() if mean else nn.Flatten())
+        self.head = nn.Sequential(reader)
         for units in hidden:
             self.head.extend([dense(inputs, units * unit.widening, dtype=dtype), unit.build(units, dtype)])
             if dropout:
@@ -92,24 +100,36 @@ class ConvNetModel(ImageModel):
             inputs = units
         self.head.append(dense(inputs, n_classes, dtype=dtype))
 
-    def check_size(self) -> tuple[int, ...]:
-        """(channels, rows, columns) of the last feature maps.
+    def _maps_of(self, rows: int, columns: int) -> tuple[int, ...] | None:
+        return map_shape(self.features, (self.shape[2], rows, columns))
+
+    def check_size(self, shape: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """(channels, rows, columns) of the last feature maps, of images of the network's shape where none is given.
 
         Raises
         ------
         UserValueError
             Images that the windows do not fit into, with the least size that fits.
         """
-        rows, columns, channels = self.shape
-        found = map_shape(self.features, (channels, rows, columns))
+        given = shape or self.shape
+        found = self._maps_of(*given[:2])
         if found is not None:
             return found
-        fitting = (side for side in range(1, LARGEST) if map_shape(self.features, (channels, side, side)) is not None)
-        raise too_small(self.shape, next(fitting, LARGEST), "the convolutions and poolings of this network")
+        fitting = (side for side in range(1, LARGEST) if self._maps_of(side, side) is not None)
+        raise too_small(given, next(fitting, LARGEST), "the convolutions and poolings of this network")
 
     def scores(self, x: torch.Tensor) -> torch.Tensor:
-        """Scores of the classes, shape (n, n_classes), of images (n, rows, columns, channels)."""
-        scores: torch.Tensor = self.head(self.features(self.first(x)))
+        """Scores of the classes, shape (n, n_classes), of images (n, rows, columns, channels).
+
+        Raises
+        ------
+        UserValueError
+            Images of another size than the network's that are too small.
+        """
+        maps = self.first(x)
+        if tuple(maps.shape[2:]) != tuple(self.shape[:2]):
+            self.check_size((*maps.shape[2:], maps.shape[1]))
+        scores: torch.Tensor = self.head(self.features(maps))
         return scores
 
     def feature_maps(self, x: torch.Tensor, stages: Sequence[int] | None = None) -> list[torch.Tensor]:
@@ -124,7 +144,7 @@ class ConvNetModel(ImageModel):
 
     def initialize(self, initializer: Initializer, noise: Noise) -> None:
         """Initial weights: every layer but the last with the gain of the units behind it."""
-        weighted = [name for name, layer in self.named_modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
+        weighted = [name for name, layer in self.named_modules() if isinstance(layer, WEIGHTED)]
         initialize(self, initializer, noise, gain=dict.fromkeys(weighted[:-1], self.gain))
 
 

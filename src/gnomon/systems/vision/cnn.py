@@ -2,96 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import nn
 
 from gnomon.data.examples import Examples
-from gnomon.errors import UserValueError
+from gnomon.distributions.images import Images
 from gnomon.nn.activations import Activation, ReLU
-from gnomon.nn.image_steps import LCNLayer
-from gnomon.nn.pooling import MaxPooling, Pooling
-from gnomon.nn.separable import separable_unit
-from gnomon.nn.stages import conv_unit
+from gnomon.nn.norms import BatchNormalization, Norm
+from gnomon.nn.pooling import GlobalPool, MaxPooling, Pooling, SpatialPyramid
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.vision._network import ConvNet, ConvNetModel
+from gnomon.systems.vision._layers import ROWS, Layer, Maker, layers_of
+from gnomon.systems.vision._network import ConvNet, ConvNetModel, map_shape
 
-__all__ = ["CNN", "CNNModel", "Layer", "layers_of"]
+__all__ = ["CNN", "CNNModel"]
 
-FORM = re.compile(
-    r"(?P<maps>[1-9]\d*)(?P<sort>[cd])(?P<window>[1-9]\d*)(?:s(?P<stride>[1-9]\d*))?|p(?P<pool>[1-9]\d*)(?:s(?P<step>[1-9]\d*))?"
-    r"|(?P<mean>g)|lcn(?P<around>[1-9]\d*)|(?P<units>[1-9]\d*)"
-)
-EXAMPLE = "32c3-p2-64c3-p2-128"
-BLOCKS: dict[str, Any] = {"convolution": conv_unit, "separable": separable_unit}
-"""What is built for the parts with windows that are learned."""
-
-
-class Layer(NamedTuple):
-    """A layer of the text: what kind, how many maps or units, size and step of its window."""
-
-    kind: str
-    size: int = 0
-    window: int = 0
-    stride: int = 1
-
-
-def layers_of(text: str) -> list[Layer]:
-    """The layers that a text stands for.
-
-    Parameters
-    ----------
-    text : str
-        Joined by hyphens: ``32c3`` 32 maps with windows of 3 x 3 (``32c3s2`` two pixels apart), ``32d3`` the same by a
-        depthwise convolution and one of 1 x 1 (MobileNet's block), ``p2`` pooling of 2 x 2 (``p3s2`` of 3 x 3, two
-        pixels apart), ``lcn9`` local contrast normalization within 9 x 9, ``g`` the mean over all places, ``128`` a
-        dense layer of 128 units.
-
-    Raises
-    ------
-    UserValueError
-        A part that is none of these, a convolution or pooling behind a dense layer or the mean, or an even window.
-
-    References
-    ----------
-    Ciresan, Meier and Schmidhuber (2012) write networks of images in this way.
-
-    Examples
-    --------
-    >>> layers_of("8c5-p2-g")
-    [Layer(kind='convolution', size=8, window=5, stride=1), Layer(kind='pooling', size=0, window=2, stride=2), \
-Layer(kind='mean', size=0, window=0, stride=1)]
-    """
-    found: list[Layer] = []
-    for part in text.strip().lower().split("-"):
-        match = FORM.fullmatch(part)
-        if match is None:
-            what = f"layers must be parts such as 32c3, p2, g or 128 joined by hyphens, got {part!r}"
-            raise UserValueError(what, "layers", f"such as {EXAMPLE}")
-        layer = _layer(match)
-        if layer.kind != "dense" and any(one.kind in ("dense", "mean") for one in found):
-            raise UserValueError(f"{part} stands behind a layer that has no places", "layers", f"such as {EXAMPLE}")
-        if layer.kind in (*BLOCKS, "contrast") and layer.window % 2 == 0:
-            raise UserValueError(
-                f"windows of convolutions must be odd, got {part}", "layers", f"give windows of {layer.window + 1}"
-            )
-        found.append(layer)
-    return found
-
-
-def _layer(match: re.Match[str]) -> Layer:
-    if match["maps"]:
-        kind = "convolution" if match["sort"] == "c" else "separable"
-        return Layer(kind, int(match["maps"]), int(match["window"]), int(match["stride"] or 1))
-    if match["pool"]:
-        return Layer("pooling", 0, int(match["pool"]), int(match["step"] or match["pool"]))
-    if match["around"]:
-        return Layer("contrast", 0, int(match["around"]))
-    return Layer("mean") if match["mean"] else Layer("dense", int(match["units"]))
+OF_ONE_SIZE = ("pixel-mean", "whitening")
+"""Steps of preprocessing that learn a number for each pixel."""
 
 
 class CNNModel(ConvNetModel):
@@ -102,9 +33,9 @@ class CNNModel(ConvNetModel):
     shape : (rows, columns, channels)
     n_classes : int
     layers : str
-        See `layers_of`.
-    batch_norm : bool, default True
-        Whether convolutions are normalized over the batch before their units.
+        See `CNN`.
+    norm : Norm, default BatchNormalization()
+        Between convolutions and their units.
     pooling : Pooling, default MaxPooling()
     dropout : float in [0, 1), default 0
         Probability to drop an output of a hidden dense layer in training.
@@ -113,7 +44,8 @@ class CNNModel(ConvNetModel):
 
     Examples
     --------
-    >>> CNNModel((28, 28, 1), 10, layers="6c5-p2-16c5-p2-120-84", batch_norm=False).n_parameters
+    >>> from gnomon.nn.norms import NoNorm
+    >>> CNNModel((28, 28, 1), 10, layers="6c5-p2-16c5-p2-120-84", norm=NoNorm()).n_parameters
     107786
     """
 
@@ -123,30 +55,35 @@ class CNNModel(ConvNetModel):
         n_classes: int,
         *,
         layers: str,
-        batch_norm: bool = True,
+        norm: Norm | None = None,
         pooling: Pooling | None = None,
         dropout: float = 0.0,
         activation: Activation | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__(shape, dtype)
-        unit, pool = activation or ReLU(), pooling or MaxPooling()
+        unit = activation or ReLU()
+        maker = Maker(unit, norm or BatchNormalization(), pooling or MaxPooling(), dtype)
         self.features, channels = nn.Sequential(), shape[2]
         parts = layers_of(layers)
         for layer in parts:
-            if layer.kind == "pooling":
-                self.features.append(pool.build(layer.window, layer.stride))
-            elif layer.kind == "contrast":
-                self.features.append(LCNLayer(layer.window))
-            elif layer.kind in BLOCKS:
-                size, window, stride = layer.size, layer.window, layer.stride
-                block = BLOCKS[layer.kind]
-                self.features.append(
-                    block(channels, size, window, unit=unit, norm=batch_norm, stride=stride, dtype=dtype)
-                )
-                channels = size
+            if layer.kind in ROWS:
+                break
+            size = map_shape(self.features, (shape[2], *shape[:2])) or self.check_size()
+            self.features.append(maker.build(layer, channels, (size[1], size[2])))
+            channels = layer.size if layer.window and layer.size else channels
         hidden = tuple(layer.size for layer in parts if layer.kind == "dense")
-        self.build_head(n_classes, unit, hidden, dropout=dropout, mean=Layer("mean") in parts)
+        self.build_head(n_classes, unit, hidden, dropout=dropout, reader=_reader(parts, maker))
+
+
+def _reader(parts: list[Layer], maker: Maker) -> nn.Module | None:
+    """What brings the last maps to rows."""
+    for layer in parts:
+        if layer.kind == "mean":
+            return GlobalPool()
+        if layer.kind == "pyramid":
+            return SpatialPyramid(layer.levels, maker.kind)
+    return None
 
 
 class CNN(ConvNet):
@@ -157,9 +94,12 @@ class CNN(ConvNet):
 
     ``layers="32c3-32c3-p2-64c3-p2-128"`` is two convolutions of 32 maps with windows of 3 x 3, pooling of 2 x 2, one
     convolution of 64 maps, pooling, a dense layer of 128 units; the dense layer of the scores is added. Convolutions
-    keep rows and columns (padding of half a window) unless a step is given, ``64c3s2``; ``64d3`` is a separable one, as
-    in MobileNets; ``lcn9`` normalizes every map by its contrast within 9 x 9; ``g`` puts the mean over all places in
-    place of the flattened maps.
+    keep rows and columns (padding of half a window) unless a step is given, ``64c3s2``; ``64c3x2`` is dilated,
+    ``64c3t2`` tiled (2 x 2 kernels that take turns), ``64d3`` separable as in MobileNets, ``64l3`` locally connected
+    (a kernel for each place), ``64u2`` transposed: rows and columns times 2. ``a4`` pools 4 x 4 regions whatever the
+    size of the maps, ``r5`` is local response normalization over 5 maps, ``lcn9`` local contrast normalization of
+    every map within 9 x 9. At the end of the maps ``g`` takes the mean over all places, ``y1x2x4`` a spatial pyramid, in
+    place of all numbers.
 
     Attributes
     ----------
@@ -171,8 +111,10 @@ class CNN(ConvNet):
     Notes
     -----
     Images are arrays (n, rows, columns) or (n, rows, columns, channels) of numbers in [0, 1], or bytes, which are
-    divided by 255. A convolution takes rows * columns * window^2 * maps in * maps out multiplications an image, three
-    times as many with the way back. Source of the notation: Ciresan, Meier and Schmidhuber (2012).
+    divided by 255. A network with ``a``, ``g`` or ``y`` among its layers, and none with a kernel for each place,
+    answers to images of other sizes than those of the fit too. A convolution takes rows * columns * window^2 * maps in
+    * maps out multiplications an image, three times as many with the way back. Source of the notation: Ciresan, Meier
+    and Schmidhuber (2012).
 
     Examples
     --------
@@ -185,17 +127,18 @@ class CNN(ConvNet):
 
     name: ClassVar[str] = "cnn"
     model_class: ClassVar[type] = CNNModel
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"pooling": Pooling}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"norm": Norm, "pooling": Pooling}
 
     layers: Annotated[
         str,
         Doc(
-            "Joined by hyphens: 32c3 is 32 maps of windows 3x3 (32c3s2 two pixels apart), 32d3 the same in two cheap "
-            "steps, p2 pooling of 2x2, lcn9 local contrast normalization within 9x9, g the mean over all places, 128 a "
-            "dense layer."
+            "Joined by hyphens: 32c3 is 32 maps of windows 3x3 (32c3s2 two pixels apart, 32c3x2 dilated, 32c3t2 tiled),"
+            " 32d3 the same in two cheap steps, 32l3 locally connected, 32u2 transposed, p2 pooling of 2x2, a4 of 4x4 "
+            "regions, r5 local response normalization, lcn9 local contrast normalization within 9x9, g the mean over "
+            "all places, y1x2x4 a spatial pyramid, 128 a dense layer."
         ),
     ] = "32c3-p2-64c3-p2-128"
-    batch_norm: Annotated[bool, Doc("Whether convolutions are normalized over the batch before their units.")] = True
+    norm: Annotated[str | Recipe, Doc("What stands between convolutions and their units.")] = "batch"
     pooling: Annotated[str | Recipe, Doc("What is taken from each window of a pooling.")] = "max"
     dropout: Annotated[float, "[0, 1)", Doc("Probability to drop an output of a hidden dense layer in training.")] = 0.3
 
@@ -205,9 +148,16 @@ class CNN(ConvNet):
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
-            "layers": self.layers, "batch_norm": self.batch_norm, "pooling": self.recipe("pooling"),
+            "layers": self.layers, "norm": self.recipe("norm"), "pooling": self.recipe("pooling"),
             "dropout": float(self.dropout),
         }  # fmt: skip
 
+    def known_domain(self) -> Any:
+        """Images of any size where nothing behind the maps depends on it; else of that of the fit."""
+        domain, parts = super().known_domain(), layers_of(self.layers)
+        free = {"regions", "mean", "pyramid"} & {layer.kind for layer in parts}
+        fixed = any(layer.kind == "local" for layer in parts) or self.recipe("preprocess").short in OF_ONE_SIZE
+        return replace(domain, any_size=True) if free and not fixed and isinstance(domain, Images) else domain
+
     def min_batch_size(self) -> int:
-        return 2 if self.batch_norm else 1
+        return 2 if self.recipe("norm").needs_rows else 1
