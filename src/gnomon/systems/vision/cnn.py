@@ -98,8 +98,8 @@ class CNN(ConvNet):
     ``64c3t2`` tiled (2 x 2 kernels that take turns), ``64d3`` separable as in MobileNets, ``64l3`` locally connected
     (a kernel for each place), ``64u2`` transposed: rows and columns times 2. ``a4`` pools 4 x 4 regions whatever the
     size of the maps, ``r5`` is local response normalization over 5 maps, ``lcn9`` local contrast normalization of
-    every map within 9 x 9. At the end of the maps ``g`` takes the mean over all places, ``y1x2x4`` a spatial pyramid, in
-    place of all numbers.
+    every map within 9 x 9. At the end of the maps ``g`` takes the mean over all places, ``y1x2x4`` a spatial pyramid,
+    in place of all numbers.
 
     Attributes
     ----------
