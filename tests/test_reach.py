@@ -100,6 +100,8 @@ def test_every_module_is_imported_or_documented():
 
 
 ALONE = {
+    "data.image_geometry:to_hsv": "for images of one's own: augmentation turns hues within its compiled loop",
+    "data.image_geometry:to_rgb": "the way back of to_hsv",
     "data.hard_examples:HardExamples": "for training loops of one's own: no system draws rows by their losses",
     "objectives.losses:cross_entropy_backward": "theory: the gradient by hand, which tests hold against autograd",
     "objectives.adversarial:game_value": "theory: the value of the game at the optimal critic",

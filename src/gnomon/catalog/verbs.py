@@ -24,7 +24,8 @@ HOOKS = (
     # the model and its first values
     "arguments", "make", "make_estimator", "initialize", "begin_model",
     # how it is fitted
-    "recipe", "min_batch_size", "make_objective", "descent", "procedure", "problem", "finish", "make_layer",
+    "recipe", "min_batch_size", "batch_transform", "make_objective", "descent", "procedure", "problem", "finish",
+    "make_layer",
     # in chunks
     "examples_of_chunk", "chunk", "sums_of", "pooled", "solve", "first_seed",
     # rows that are sequences

@@ -18,6 +18,8 @@ __all__ = ["convert", "default", "flag", "option_names", "parse_system", "plain"
 TRUE, FALSE = ("true", "yes"), ("false", "no")
 MANY = {"int": "whole numbers", "float": "numbers", "str": "texts"}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "object": "a value"}
+CHAIN = "chain"
+"""The recipe that several of a slot stand in, one after the other, as a text in its field ``steps``."""
 ORDER = ("bool", "int", "float", "choice", "tuple", "recipe", "str", "object")
 """The narrow kinds first: a text that is a whole number is one, whatever else it might be."""
 
@@ -171,7 +173,7 @@ def resolve_values(about: Card, given: Mapping[str, str], system: str) -> dict[s
     UserValueError
         An unknown name, with the nearest known; a value that is not allowed; a parameter that is missing.
     """
-    clean = {key.replace("-", "_"): text for key, text in given.items()}
+    clean = _unchained(about, {key.replace("-", "_"): text for key, text in given.items()})
     found: dict[str, Any] = {}
     for key in clean:
         found[key.replace(".", "__")] = _value(about, key, clean, system)
@@ -181,6 +183,14 @@ def resolve_values(about: Card, given: Mapping[str, str], system: str) -> dict[s
             f"{system} needs {flag(missing[0].name)}", flag(missing[0].name), f"give {values(missing[0])}"
         )
     return found
+
+
+def _unchained(about: Card, given: dict[str, str]) -> dict[str, str]:
+    """``augment=flip+crop(padding=2)`` as ``augment=chain`` and ``augment.steps=flip+crop(padding=2)``."""
+    chains = {key for key, text in given.items() if set(text) & set("+(") and CHAIN in about.recipes.get(key, {})}
+    return {key: CHAIN if key in chains else text for key, text in given.items()} | {
+        f"{key}.steps": given[key] for key in chains
+    }
 
 
 def _value(about: Card, key: str, given: Mapping[str, str], system: str) -> Any:
@@ -253,7 +263,7 @@ def parse_system(text: str) -> tuple[str, dict[str, Any]]:
     name, _, rest = text.partition(":")
     about = card(name)
     given: dict[str, str] = {}
-    for part in rest.split(",") if rest else []:
+    for part in re.split(r",(?![^(]*\))", rest) if rest else []:  # no comma within brackets
         key, equals, value = part.partition("=")
         key = key.strip()
         if not equals or not key:

@@ -8,9 +8,10 @@ from gnomon.contracts import Group, Noise
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Batch, Layout
 
-__all__ = ["Batch", "Batches"]
+__all__ = ["Batch", "Batches", "Transform"]
 
 Transform = Callable[[Batch, Noise], Batch]
+"""Changes a batch, with the noise of its rows."""
 
 
 class Batches:

@@ -222,19 +222,21 @@ def _mix(images, rows, columns, clamped, fill, out):  # type: ignore[no-untyped-
                     r, c = min(max(r, 0.0), height - 1.0), min(max(c, 0.0), width - 1.0)
                 top, left = int(np.floor(r)), int(np.floor(c))
                 down, right = r - top, c - left
+                a, b, d, e = (1.0 - down) * (1.0 - right), (1.0 - down) * right, down * (1.0 - right), down * right
+                if 0 <= top < height - 1 and 0 <= left < width - 1:
+                    for k in range(channels):
+                        out[i, y, x, k] = (
+                            a * images[i, top, left, k] + b * images[i, top, left + 1, k]
+                            + d * images[i, top + 1, left, k] + e * images[i, top + 1, left + 1, k]
+                        )  # fmt: skip
+                    continue
+                above, below = 0 <= top < height, 0 <= top + 1 < height
+                before, behind = 0 <= left < width, 0 <= left + 1 < width
                 for k in range(channels):
-                    value = 0.0
-                    for a in range(2):
-                        weight = down if a else 1.0 - down
-                        for b in range(2):
-                            part = weight * (right if b else 1.0 - right)
-                            if part == 0.0:
-                                continue
-                            if 0 <= top + a < height and 0 <= left + b < width:
-                                value += part * images[i, top + a, left + b, k]
-                            else:
-                                value += part * fill
-                    out[i, y, x, k] = value
+                    value = a * (images[i, top, left, k] if above and before else fill)
+                    value += b * (images[i, top, left + 1, k] if above and behind else fill)
+                    value += d * (images[i, top + 1, left, k] if below and before else fill)
+                    out[i, y, x, k] = value + e * (images[i, top + 1, left + 1, k] if below and behind else fill)
 
 
 @kernel
@@ -340,32 +342,45 @@ def _pixelwise(function: Any, images: Any) -> NDArray[Any]:
 
 
 @kernel
+def hsv_of(r, g, b):  # type: ignore[no-untyped-def]
+    """Hue, saturation and value of a pixel."""
+    top, low = max(r, g, b), min(r, g, b)
+    span = top - low
+    h = 0.0
+    if span > 0.0:
+        if top == r:
+            h = (g - b) / span
+        elif top == g:
+            h = 2.0 + (b - r) / span
+        else:
+            h = 4.0 + (r - g) / span
+        h = h / 6.0
+    return h - np.floor(h), span / top if span > 0.0 else 0.0, top
+
+
+@kernel
+def rgb_of(h, s, v):  # type: ignore[no-untyped-def]
+    """A channel is v - v s max(0, min(k, 4 - k, 1)) with k = (shift + 6 h) mod 6; the shift is 5, 3, 1."""
+    turns = 6.0 * h
+    a, b, c = turns + 5.0, turns + 3.0, turns + 1.0
+    a, b, c = a - 6.0 * np.floor(a / 6.0), b - 6.0 * np.floor(b / 6.0), c - 6.0 * np.floor(c / 6.0)
+    strength = v * s
+    return (
+        v - strength * max(0.0, min(a, 4.0 - a, 1.0)),
+        v - strength * max(0.0, min(b, 4.0 - b, 1.0)),
+        v - strength * max(0.0, min(c, 4.0 - c, 1.0)),
+    )
+
+
+@kernel
 def _hsv(pixels):  # type: ignore[no-untyped-def]
     """Pixels (m, 3) in place."""
     for i in range(len(pixels)):
-        r, g, b = pixels[i, 0], pixels[i, 1], pixels[i, 2]
-        top, low = max(r, g, b), min(r, g, b)
-        span = top - low
-        h = 0.0
-        if span > 0.0:
-            if top == r:
-                h = (g - b) / span
-            elif top == g:
-                h = 2.0 + (b - r) / span
-            else:
-                h = 4.0 + (r - g) / span
-            h = h / 6.0
-        pixels[i, 0] = h - np.floor(h)
-        pixels[i, 1] = span / top if span > 0.0 else 0.0
-        pixels[i, 2] = top
+        pixels[i, 0], pixels[i, 1], pixels[i, 2] = hsv_of(pixels[i, 0], pixels[i, 1], pixels[i, 2])
 
 
 @kernel
 def _rgb(pixels):  # type: ignore[no-untyped-def]
-    """Pixels (m, 3) in place: a channel is v - v s max(0, min(k, 4 - k, 1)) with k = (shift + 6 h) mod 6."""
+    """Pixels (m, 3) in place."""
     for i in range(len(pixels)):
-        h, s, v = pixels[i, 0], pixels[i, 1], pixels[i, 2]
-        for channel in range(3):
-            k = 6.0 * h + (5.0 if channel == 0 else 3.0 if channel == 1 else 1.0)
-            k = k - 6.0 * np.floor(k / 6.0)
-            pixels[i, channel] = v - v * s * max(0.0, min(k, 4.0 - k, 1.0))
+        pixels[i, 0], pixels[i, 1], pixels[i, 2] = rgb_of(pixels[i, 0], pixels[i, 1], pixels[i, 2])

@@ -55,7 +55,10 @@ class Supervised(Objective):
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch with data ``X`` and ``y``; of validation rows without penalties."""
         outputs, targets, weight = self.compared(model, batch)
-        (term,) = self.loss.terms(*self.loss.inputs(outputs, targets, group), weight=weight).values()
+        if "share" in batch.data:
+            term = self._mixed(model, outputs, targets, batch, group)
+        else:
+            (term,) = self.loss.terms(*self.loss.inputs(outputs, targets, group), weight=weight).values()
         terms = {self.name: term}
         if phase != "validation":
             terms |= self._penalties(model)
@@ -75,6 +78,21 @@ class Supervised(Objective):
         weight = None if (batch.weight == 1).all() else torch.as_tensor(batch.weight, device=device)
         outputs = getattr(model, self.outputs)(X)
         return outputs, getattr(model, self.targets)(y) if self.targets else y, weight
+
+    def _mixed(self, model: Any, outputs: torch.Tensor, targets: torch.Tensor, batch: Any, group: Group) -> Term:
+        """Of rows that are mixtures of two: share l(o, y) + (1 - share) l(o, y')."""
+        data, device = batch.data, model.device
+        share = torch.as_tensor(data["share"], device=device)
+        own, others = (torch.as_tensor(one, device=device) for one in (batch.weight, data["weight_other"]))
+        y = torch.as_tensor(data["y_other"], device=device)
+        pairs = (targets, own * share), (getattr(model, self.targets)(y) if self.targets else y, others * (1 - share))
+        first: Any
+        second: Any
+        first, second = (
+            next(iter(self.loss.terms(*self.loss.inputs(outputs, y, group), weight=weight).values()))
+            for y, weight in pairs
+        )
+        return Term(first.sum + second.sum, first.weight + second.weight)
 
     def _penalties(self, model: Any) -> dict[str, Term]:
         """Recorded where they are asked for; their gradients are added by hand, a fifth of a small network's step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from gnomon.errors import UserTypeError, UserValueError, nearest, shown
 from gnomon.recipes.imports import load
@@ -44,6 +44,11 @@ class Recipe:
         taken = _defined(_root(cls)).get(vars(cls).get("short", ""), cls)
         if where(taken) != where(cls):
             raise TypeError(f"the recipe {cls.short!r} is {where(taken)} already")
+
+    @classmethod
+    def of_text(cls, text: str, slot: str = "") -> Self:
+        """The recipe that a text in a slot of this base stands for: a short name, with the defaults of its fields."""
+        return named(cls, text, slot)()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The fields, so that ``sklearn.base.clone`` copies the recipe; with `deep` those of inner recipes too."""
@@ -166,7 +171,7 @@ def resolve(value: Any, base: type[R], slot: str = "") -> R:
     """
     slot = slot or base.__name__
     if isinstance(value, str):
-        return named(base, value, slot)()
+        return base.of_text(value, slot)
     if isinstance(value, base):
         return value
     if isinstance(value, Unsaved):

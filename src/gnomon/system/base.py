@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
 from gnomon.contracts import Array, Group, Procedure
-from gnomon.data.batches import Batches
+from gnomon.data.batches import Batches, Transform
 from gnomon.data.dataset import fingerprint
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout, Rows
@@ -151,10 +151,15 @@ class System(TakesRows, Seeded, SaysUnfitted, BaseEstimator):
         shuffle = getattr(self, "batch_size", None) is not None
         return Rows(self._batch_size(), shuffle=shuffle, least=self.min_batch_size())
 
+    def batch_transform(self, examples: Any) -> Transform | None:
+        """What changes every batch of training rows before it is learned from: augmentation, where there is any."""
+        return None
+
     def problem(
         self, model: Any, examples: Any, noise: contracts.Noise, group: Group, validation: Any = None
     ) -> Problem:
-        batches = Batches(examples, self.layout(examples), noise=noise).shard(group)
+        change = self.batch_transform(examples)
+        batches = Batches(examples, self.layout(examples), noise=noise, transform=change).shard(group)
         judges = None
         if validation is not None:
             judges = Batches(validation, self.layout(validation).in_order(VALIDATION_ROWS)).shard(group)

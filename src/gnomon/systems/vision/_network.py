@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from gnomon.contracts import Array, Noise
+from gnomon.data.augment.base import Augmentation
+from gnomon.data.augment.training import Augmenter
 from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation
@@ -169,12 +171,21 @@ def map_shape(features: nn.Module, shape: tuple[int, int, int]) -> tuple[int, ..
 class ConvNet(Looks, ImageClassifier):
     """Base of the convolutional classifiers; a subclass says its layers in `arguments`, a model builds them."""
 
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"activation": Activation, "initializer": Initializer}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {
+        "activation": Activation, "augment": Augmentation, "initializer": Initializer,
+    }  # fmt: skip
     sums_channels: ClassVar[bool] = False
     """Whether units stand behind sums or joins of channels, so that they must give as many as they take."""
 
     activation: Annotated[str | Recipe, Doc("Units of the hidden layers.")] = "relu"
     initializer: Annotated[str | Recipe, Doc("Initial weights; biases are 0.")] = "he-normal"
+    augment: Annotated[
+        str | Recipe,
+        Doc(
+            "Random changes of the training images, fresh in every epoch: one, or several joined by +, such as "
+            "flip + crop(padding=2); see `gnomon.data.augment`."
+        ),
+    ] = "none"
     epochs: int = 20
     batch_size: int | None = 64
     learning_rate: float = 2e-3
@@ -182,6 +193,7 @@ class ConvNet(Looks, ImageClassifier):
 
     def check_parameters(self) -> None:
         super().check_parameters()
+        _ = self.recipe("augment").parts  # reads the text of a chain
         activation = self.recipe("activation")
         if not activation.trainable:
             raise UserValueError(
@@ -227,6 +239,11 @@ class ConvNet(Looks, ImageClassifier):
         places = [number % total for number in chosen]
         maps = self.model_.ask(lambda x: self.model_.feature_maps(x, places), self._rows(X))
         return [np.moveaxis(one, 1, -1) for one in maps]
+
+    def batch_transform(self, examples: Examples) -> Augmenter | None:
+        """Augmentation, if there is any."""
+        recipe = self.recipe("augment")
+        return Augmenter(recipe, examples) if recipe.parts else None
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {"activation": self.recipe("activation")}
