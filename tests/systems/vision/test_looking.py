@@ -72,9 +72,10 @@ def test_saliency_is_the_finite_difference_of_the_score(tiny):
         assert found[place] == pytest.approx(slope, rel=1e-4, abs=1e-7)
 
 
-def test_grad_cam_is_that_of_finite_differences(tiny):
-    """Every number of the smallest maps is moved by itself."""
+def test_grad_cam_is_that_of_finite_differences(tiny, monkeypatch):
+    """Every number of the smallest maps is moved by itself, all in one batch."""
     system, X = tiny
+    monkeypatch.setattr(type(system.model_), "chunk", 1 << 22)
     model, h = system.model_, 1e-6
     stage = int(np.argmin([one[0].size for one in system.features(X[:1])]))
     maps = model.ask(lambda x: model.feature_maps(x, [stage])[0], X[:1])[0]
