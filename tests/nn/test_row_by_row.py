@@ -15,7 +15,8 @@ from torch import nn
 import gnomon.nn
 from gnomon.data.image_steps import PixelMean
 from gnomon.nn.activations import Activation, ReLU
-from gnomon.nn.attention import AdditiveScore, Attention, BilinearScore, DotScore
+from gnomon.nn.attention import AdditiveScore, Attention, BilinearScore, DotScore, GaussianScore
+from gnomon.nn.attention_masks import Causal
 from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.context import ContextLayer, training
 from gnomon.nn.convolution import Conv1d, Conv2d, _LastConv
@@ -35,18 +36,20 @@ from gnomon.nn.mlp import MLPModel
 from gnomon.nn.module import Module
 from gnomon.nn.norms import GroupNorm, local_response
 from gnomon.nn.pooling import AdaptivePool, AveragePooling, GlobalPool, MaxPooling, SpatialPyramid, StochasticPool2d
+from gnomon.nn.positions import LearnedPlaces, Places, RelativePlaces, RotaryPlaces, SinusoidalPlaces
 from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
 from gnomon.nn.residual import bottleneck_block
 from gnomon.nn.separable import SeparableConv2d
 from gnomon.nn.shuffle import shuffle_unit
 from gnomon.nn.stages import DenseBlock
+from gnomon.nn.transformer import DecoderLayer, EncoderLayer, MultiHeadAttention, _Layer
 from gnomon.nn.unshared import LocallyConnected2d, PlacedKernels, TiledConv2d
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
 from gnomon.numeric.noise import Noise
 from gnomon.recipes.recipe import named, shorts
 
 F64, N = torch.float64, 5
-BASES = {Attention, ContextLayer, Glimpse, Head, Module, PlacedKernels, Recurrent, _LastConv}
+BASES = {Attention, ContextLayer, Glimpse, Head, Module, PlacedKernels, Recurrent, _LastConv, _Layer}
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -85,6 +88,17 @@ class Scores(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.network.scores(x)
+
+
+class Attends(nn.Module):
+    """Causal attention of two heads that know places, of embeddings with places added."""
+
+    def __init__(self, places: Places) -> None:
+        super().__init__()
+        self.places, self.layer = places, MultiHeadAttention(4, 2, dropout=0.2, places=places, dtype=F64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(self.places(x), mask=Causal())
 
 
 IDS, LENGTHS = torch.from_numpy(np.random.default_rng(1).integers(0, 6, (N, 4))), torch.tensor([6, 1, 0, 4, 6])
@@ -129,6 +143,14 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "bidirectional": (lambda: Bidirectional(GRU(3, 4, dtype=F64), RNN(3, 2, dtype=F64)), SEQUENCE),
     "dot": (lambda: DotScore(scaled=True), STATES), "bilinear": (lambda: BilinearScore(4, 4, dtype=F64), STATES),
     "additive": (lambda: AdditiveScore(4, 4, 5, dtype=F64), STATES),
+    "gaussian score": (lambda: GaussianScore(0.5), STATES),
+    "no positions": (lambda: Attends(Places()), STATES[1:2]),
+    "sinusoidal": (lambda: Attends(SinusoidalPlaces(9, 4, dtype=F64)), STATES[1:2]),
+    "learned positions": (lambda: Attends(LearnedPlaces(9, 4, dtype=F64)), STATES[1:2]),
+    "rotary": (lambda: Attends(RotaryPlaces(2, dtype=F64)), STATES[1:2]),
+    "relative": (lambda: Attends(RelativePlaces(2, 3, dtype=F64)), STATES[1:2]),
+    "encoder layer": (lambda: EncoderLayer(4, 2, 5, nn.ReLU(), norm_first=True, dropout=0.1, dtype=F64), STATES[1:2]),
+    "decoder layer": (lambda: DecoderLayer(4, 2, 5, nn.ReLU(), dropout=0.1, dtype=F64), STATES[:2]),
     "dense encoder": (lambda: DenseEncoder((5,), batch_norm=True, dropout=0.3).build(6, 3, None, F64), (ROWS,)),
     "dense decoder": (lambda: DenseDecoder((5,)).build(6, 3, None, F64), (ROWS,)),
     "conv encoder": (lambda: ConvEncoder((3, 4), dropout=0.3).build(96, 3, (6, 8, 2), F64), (normal(N, 96),)),

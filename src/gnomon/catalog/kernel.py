@@ -19,4 +19,9 @@ ENTRIES = (
         ("DLN-105",),
         {"tol": 1e-9},
     ),
+    Entry(
+        "nadaraya-watson", "Nadaraya-Watson kernel regression", "Nadaraya-Watson 核回归", "model",
+        ("regress",), "gnomon.systems.kernel.nadaraya_watson:NadarayaWatson", "Nadaraya 1964; Watson 1964",
+        ("LIN-24", "LIN-26"),
+    ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Recurrent models of sequences."""
+"""Networks for sequences: recurrent ones, and attention."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ ENTRIES = (
         ("language",), "gnomon.systems.sequence.gru_lm:GRULM", "Cho et al. 2014",
         ("DLN-182",),
         {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
+    ),
+    Entry(
+        "transformer-lm", "Transformer language model", "Transformer 语言模型", "model",
+        ("language",), "gnomon.systems.sequence.transformer_lm:TransformerLM",
+        "Vaswani et al. 2017; Radford et al. 2018",
+        ("DLN-212", "DLN-213", "DLN-214", "DLN-215"),
+        {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "window": 8, "batch_size": 8, "epochs": 12,
+         "learning_rate": 0.02},
     ),
     Entry(
         "seq2seq", "Sequence to sequence", "序列到序列", "model",

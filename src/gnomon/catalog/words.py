@@ -185,6 +185,8 @@ OF_SYSTEMS: Mapping[str, str] = {
     "ngram": "n元模型 N元文法 二元语法 三元语法 bigram trigram markov 马尔可夫 马尔科夫",
     "rnn-lm": "RNN 循环神经网络 递归神经网络",
     "gru-lm": "GRU RNN 循环神经网络 门控循环单元",
+    "nadaraya-watson": "kernel smoother local average attention pooling 核平滑 核回归 注意力汇聚 非参数回归",
+    "transformer-lm": "GPT decoder-only self-attention 自注意力 注意力机制 变换器 语言模型",
     "seq2seq": "encoder decoder attention 编码器解码器 机器翻译 注意力机制",
     "matrix-factorization": "SVD ALS 协同过滤 矩阵分解 隐语义模型",
     "implicit-factorization": "ALS 隐式反馈 协同过滤",

@@ -1,4 +1,4 @@
-"""Attention over the states of a sequence: scores, a masked softmax, a weighted mean."""
+"""Attention pooling: scores of queries against keys, a masked softmax, a weighted mean of values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from torch import nn
 
 from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
+from gnomon.nn.dropout import Dropout
 from gnomon.nn.initializers import XavierUniform
 from gnomon.nn.layers import dense
 from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "AdditiveAttention", "AdditiveScore", "Attention", "AttentionRecipe", "BilinearAttention", "BilinearScore",
-    "DotAttention", "DotScore", "NoAttention", "attend", "weights",
+    "DotAttention", "DotScore", "GaussianAttention", "GaussianScore", "NoAttention", "attend", "weights",
 ]  # fmt: skip
 
 
@@ -61,8 +62,27 @@ def attend(scores: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None
     return weights(scores, None if mask is None else mask[:, None]) @ values
 
 
+CELLS = 1 << 24
+"""Numbers of the scores that are held at once where no gradient is wanted."""
+
+
 class Attention(nn.Module):
-    """Base of attention layers: a subclass scores queries against keys that it has prepared once."""
+    r"""Base of attention layers: a subclass scores queries against keys that it has prepared once.
+
+    The answer to a query is :math:`f(q) = \sum_i \mathrm{softmax}_i(a(q, k_i))\, v_i`, a mean of the values.
+
+    Parameters
+    ----------
+    dropout : float in [0, 1], default 0
+        Probability to drop a weight in training.
+    """
+
+    depth: int = 1
+    """Numbers that a score of one pair is made from at once."""
+
+    def __init__(self, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.drop = Dropout(dropout)
 
     def prepare(self, keys: torch.Tensor) -> torch.Tensor:
         """What of the keys (n, T, d) is the same for every query."""
@@ -72,13 +92,38 @@ class Attention(nn.Module):
         """Scores (n, q, T) of queries (n, q, d) against prepared keys."""
         raise NotImplementedError
 
+    def score(self, query: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+        """Scores a(q, k), (n, q, T), of queries (n, q, d_q) and keys (n, T, d_k)."""
+        return self.scores(query, self.prepare(keys))
+
     def forward(
         self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Contexts (n, q, d) of queries (n, q, d_q), or (n, d) of one query (n, d_q) each."""
+        """Contexts (n, q, d) of queries (n, q, d_q), or (n, d) of one query (n, d_q) each.
+
+        Where no gradient is wanted, queries are answered some at a time, so that memory does not grow with q T.
+
+        Raises
+        ------
+        UserValueError
+            No keys: a mean of nothing.
+        """
         if query.ndim == 2:
             return self(query[:, None], keys, values, mask)[:, 0]
-        return attend(self.scores(query, self.prepare(keys)), values, mask)
+        if not keys.shape[1]:
+            raise UserValueError("attention needs at least one key, got none", "keys", "leave empty sequences out")
+        prepared = self.prepare(keys)
+        some = query.shape[1]
+        if not torch.is_grad_enabled():
+            some = max(1, CELLS // max(1, len(query) * keys.shape[1] * self.depth))
+        parts = [self._pooled(part, prepared, values, mask) for part in query.split(max(1, some), 1)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+    def _pooled(
+        self, query: torch.Tensor, prepared: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None
+    ) -> torch.Tensor:
+        alpha = weights(self.scores(query, prepared), None if mask is None else mask[:, None])
+        return self.drop(alpha) @ values
 
     def initialize(self, noise: Noise) -> None:
         """Xavier's uniform weights."""
@@ -92,11 +137,13 @@ class DotScore(Attention):
     Parameters
     ----------
     scaled : bool, default False
-        As in ``torch.nn.functional.scaled_dot_product_attention``.
+        As in ``torch.nn.functional.scaled_dot_product_attention``: of independent numbers of mean 0 and variance 1 the
+        scores then have variance 1 as well. Queries are divided before the product, which half precision may not hold.
+    dropout : float in [0, 1], default 0
     """
 
-    def __init__(self, *, scaled: bool = False) -> None:
-        super().__init__()
+    def __init__(self, *, scaled: bool = False, dropout: float = 0.0) -> None:
+        super().__init__(dropout=dropout)
         self.scaled = scaled
 
     def scores(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
@@ -106,8 +153,33 @@ class DotScore(Attention):
                 f"queries and keys must be equally wide, got {query.shape[-1]} and {prepared.shape[-1]}",
                 "dot attention", "use the bilinear or additive score",
             )  # fmt: skip
-        products = query @ prepared.transpose(-1, -2)
-        return products / math.sqrt(query.shape[-1]) if self.scaled else products
+        return (query / math.sqrt(query.shape[-1]) if self.scaled else query) @ prepared.transpose(-1, -2)
+
+
+class GaussianScore(Attention):
+    r"""Scores :math:`-\tfrac12 \|\omega (s - h)\|^2`: the log of a Gaussian kernel, up to a constant.
+
+    With keys of one length the weights are those of `DotScore` without scaling.
+
+    Parameters
+    ----------
+    omega : float, default 1
+        Inverse of the kernel's width.
+    dropout : float in [0, 1], default 0
+    """
+
+    def __init__(self, omega: float = 1.0, *, dropout: float = 0.0) -> None:
+        super().__init__(dropout=dropout)
+        self.omega = omega
+
+    def scores(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
+        """Minus half of the squared distances; both must be equally wide."""
+        if query.shape[-1] != prepared.shape[-1]:
+            raise UserValueError(
+                f"queries and keys must be equally wide, got {query.shape[-1]} and {prepared.shape[-1]}",
+                "Gaussian attention", "use the bilinear or additive score",
+            )  # fmt: skip
+        return -0.5 * (self.omega * torch.cdist(query, prepared, compute_mode="donot_use_mm_for_euclid_dist")).square()
 
 
 class BilinearScore(Attention):
@@ -118,10 +190,11 @@ class BilinearScore(Attention):
     queries, keys : int >= 1
         Widths.
     dtype : torch.dtype, optional
+    dropout : float in [0, 1], default 0
     """
 
-    def __init__(self, queries: int, keys: int, *, dtype: torch.dtype | None = None) -> None:
-        super().__init__()
+    def __init__(self, queries: int, keys: int, *, dtype: torch.dtype | None = None, dropout: float = 0.0) -> None:
+        super().__init__(dropout=dropout)
         self.weight = nn.Parameter(torch.zeros(keys, queries, dtype=dtype))
 
     def prepare(self, keys: torch.Tensor) -> torch.Tensor:
@@ -143,14 +216,18 @@ class AdditiveScore(Attention):
     units : int >= 1
         Width of the hidden layer.
     dtype : torch.dtype, optional
+    dropout : float in [0, 1], default 0
 
     Notes
     -----
-    Memory n q T units: for long sequences the bilinear score is cheaper.
+    n q T units numbers in memory where gradients are wanted: for long sequences the bilinear score is cheaper.
     """
 
-    def __init__(self, queries: int, keys: int, units: int, *, dtype: torch.dtype | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self, queries: int, keys: int, units: int, *, dtype: torch.dtype | None = None, dropout: float = 0.0
+    ) -> None:
+        super().__init__(dropout=dropout)
+        self.depth = units
         self.query = dense(queries, units, bias=False, dtype=dtype)
         self.key = dense(keys, units, bias=False, dtype=dtype)
         self.v = nn.Parameter(torch.zeros(units, dtype=dtype))
@@ -205,6 +282,29 @@ class DotAttention(AttentionRecipe):
                 "choose 'bilinear' or 'additive'",
             )  # fmt: skip
         return DotScore(scaled=self.scaled)
+
+
+@dataclass(frozen=True)
+class GaussianAttention(AttentionRecipe):
+    """A Gaussian kernel of the distance of the decoder's and the encoder's states.
+
+    Parameters
+    ----------
+    omega : float in (0, inf), default 1.0
+        Inverse of the kernel's width.
+    """
+
+    short: ClassVar[str] = "gaussian"
+    omega: Annotated[float, "(0, inf)"] = 1.0
+
+    def build(self, queries: int, keys: int, dtype: torch.dtype | None = None) -> Attention:
+        """`GaussianScore`."""
+        if queries != keys:
+            raise UserValueError(
+                f"queries and keys must be equally wide, got {queries} and {keys}", "attention",
+                "choose 'bilinear' or 'additive'",
+            )  # fmt: skip
+        return GaussianScore(self.omega)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What recurrent language models have in common: how a text is cut, the loss, the fit."""
+"""What language models that are networks have in common: how a text is cut, the loss, the fit."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype
 from gnomon.system.language import LanguageModel
-from gnomon.systems.sequence._model import RecurrentLanguageModel, outcome
+from gnomon.systems.sequence._model import NetworkLanguageModel, RecurrentLanguageModel, outcome
 from gnomon.training.procedure import Problem
 
-__all__ = ["NextTokenLoss", "RecurrentLM"]
+__all__ = ["NetworkLM", "NextTokenLoss", "RecurrentLM"]
 
 
 class NextTokenLoss(Objective):
@@ -55,7 +55,7 @@ class NextTokenLoss(Objective):
             with torch.no_grad():
                 self.register_buffer("carried", model.layer.initial(len(batches.step(0, 0))))
 
-    def forward(self, model: RecurrentLanguageModel, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
+    def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a window; the state after it stays."""
         if not self.carry:
             return self._loss(model, batch, None)[0]
@@ -64,7 +64,7 @@ class NextTokenLoss(Objective):
         self.carried = after.detach().clone()  # not in place: the backward pass needs what was there
         return loss
 
-    def validate(self, model: RecurrentLanguageModel, batch: Any, *, noise: Noise, group: Group) -> Loss:
+    def validate(self, model: Any, batch: Any, *, noise: Noise, group: Group) -> Loss:
         """The loss of a window of text that does not train, whose lanes have a state of their own."""
         with torch.no_grad():
             before = None
@@ -82,7 +82,7 @@ class NextTokenLoss(Objective):
         return torch.where(begins[:, None], model.layer.initial(len(batch)), state)
 
     @staticmethod
-    def _loss(model: RecurrentLanguageModel, batch: Any, state: torch.Tensor | None) -> tuple[Loss, torch.Tensor]:
+    def _loss(model: NetworkLanguageModel, batch: Any, state: torch.Tensor | None) -> tuple[Loss, Any]:
         weight = batch.weight * (batch.data["y"] != BOS)
         X, y, w = (torch.as_tensor(value, device=model.device) for value in (batch.data["X"], batch.data["y"], weight))
         scores, after = model.scores(X, state)
@@ -92,7 +92,50 @@ class NextTokenLoss(Objective):
         return Loss({"cross_entropy": Term((losses * w.flatten()).sum(), float(weight.sum()))}), after
 
 
-class RecurrentLM(ByGradient, HasDtype, LanguageModel):
+class NetworkLM(ByGradient, HasDtype, LanguageModel):
+    """Base of language models that are networks, fitted to a text whose sentences follow one another."""
+
+    unknown: Annotated[
+        float,
+        "[0, 1]",
+        Doc(
+            "Fraction of the tokens seen once that are read as ``<unk>`` in training, so that what is new has a "
+            "probability."
+        ),
+    ] = 0.5
+    batch_size: int | None = 32
+    dropout: Annotated[
+        float, "[0, 1)", Doc("Probability to drop an element of the embedding or of a layer's output in training.")
+    ] = 0.2
+    epochs: int = 50
+    learning_rate: float = 2e-3
+    clip: float | None = 1.0
+    early_stopping: str | Recipe = "patience"
+
+    # --- fit ----------------------------------------------------------------------------------------------------
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return super().arguments(examples) | {"dtype": self.dtype or "float32"}
+
+    def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
+        super().initialize(model, examples, noise)
+        model.initialize(noise)
+
+    def problem(self, model: Any, examples: Examples, noise: Noise, group: Group, validation: Any = None) -> Problem:
+        """Sentences with their borders, one after the other."""
+        size = model.vocabulary_size
+        train = examples.replace(X=bordered(self._thinned(examples["X"], size, noise.child("unknown")), size))
+        judges = None if validation is None else validation.replace(X=bordered(validation["X"], size))
+        return super().problem(model, train, noise, group, judges)
+
+    def _thinned(self, text: Any, size: int, noise: Noise) -> Ragged:
+        """The text with some of the tokens that it has once as ``<unk>``."""
+        rare = np.bincount(text.values, minlength=size) == 1
+        lost = rare & (np.asarray(noise.uniform((size,), like=np.zeros(1))) < self.unknown)
+        return Ragged(np.where(lost[text.values], UNKNOWN, text.values), text.offsets)
+
+
+class RecurrentLM(NetworkLM):
     """Base of recurrent language models; a subclass says the recurrent layer."""
 
     model_class: ClassVar[type] = RecurrentLanguageModel
@@ -109,22 +152,6 @@ class RecurrentLM(ByGradient, HasDtype, LanguageModel):
             "the one before it ended. ``random``: windows come in random order, each from the state 0."
         ),
     ] = "sequential"
-    unknown: Annotated[
-        float,
-        "[0, 1]",
-        Doc(
-            "Fraction of the tokens seen once that are read as ``<unk>`` in training, so that what is new has a "
-            "probability."
-        ),
-    ] = 0.5
-    batch_size: int | None = 32
-    dropout: Annotated[
-        float, "[0, 1)", Doc("Probability to drop an element of the embedding or of the layer's output in training.")
-    ] = 0.2
-    epochs: int = 50
-    learning_rate: float = 2e-3
-    clip: float | None = 1.0
-    early_stopping: str | Recipe = "patience"
 
     def make_layer(self, inputs: int, dtype: torch.dtype) -> Recurrent:
         """The recurrent layer, before any fit."""
@@ -132,17 +159,10 @@ class RecurrentLM(ByGradient, HasDtype, LanguageModel):
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
-    def arguments(self, examples: Examples) -> dict[str, Any]:
-        return super().arguments(examples) | {"dtype": self.dtype or "float32"}
-
     def make(self, *, vocabulary_size: int, dtype: str) -> RecurrentLanguageModel:
         kind = getattr(torch, dtype)
         layer = self.make_layer(self.n_embedding, kind)
         return RecurrentLanguageModel(vocabulary_size, self.n_embedding, layer, self.dropout, kind)
-
-    def initialize(self, model: RecurrentLanguageModel, examples: Examples, noise: Noise) -> None:
-        super().initialize(model, examples, noise)
-        model.initialize(noise)
 
     def make_objective(self) -> NextTokenLoss:
         return NextTokenLoss(self.sampling == "sequential")
@@ -150,19 +170,6 @@ class RecurrentLM(ByGradient, HasDtype, LanguageModel):
     def layout(self, examples: Any) -> Layout:
         rows = self.batch_size or -(-len(examples["X"].values) // self.window)  # windows, as many as read everything
         return Lanes(rows, self.window, shift=True) if self.sampling == "sequential" else Windows(rows, self.window)
-
-    def problem(self, model: Any, examples: Examples, noise: Noise, group: Group, validation: Any = None) -> Problem:
-        """Sentences with their borders, one after the other."""
-        size = model.vocabulary_size
-        train = examples.replace(X=bordered(self._thinned(examples["X"], size, noise.child("unknown")), size))
-        judges = None if validation is None else validation.replace(X=bordered(validation["X"], size))
-        return super().problem(model, train, noise, group, judges)
-
-    def _thinned(self, text: Any, size: int, noise: Noise) -> Ragged:
-        """The text with some of the tokens that it has once as ``<unk>``."""
-        rare = np.bincount(text.values, minlength=size) == 1
-        lost = rare & (np.asarray(noise.uniform((size,), like=np.zeros(1))) < self.unknown)
-        return Ragged(np.where(lost[text.values], UNKNOWN, text.values), text.offsets)
 
     # --- verbs --------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The mathematics of a recurrent language model: token ids alone."""
+"""The mathematics of language models that are networks: token ids alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gnomon.nn.module import Module
 from gnomon.nn.recurrent import Recurrent
 from gnomon.numeric.ragged import Ragged
 
-__all__ = ["RecurrentLanguageModel", "outcome"]
+__all__ = ["NetworkLanguageModel", "RecurrentLanguageModel", "outcome"]
 
 CELLS = 1 << 22
 """Scores that are held at once."""
@@ -31,55 +31,38 @@ def outcome(ids: torch.Tensor) -> torch.Tensor:
     return ids - (ids > BOS).to(ids.dtype)
 
 
-class RecurrentLanguageModel(Module):
-    r"""P(w_1 ... w_T) = prod_t P(w_t | w_1 ... w_{t-1}), from the state of a recurrent layer after the tokens so far.
+class NetworkLanguageModel(Module):
+    """P(w_1 ... w_T) = prod_t P(w_t | w_1 ... w_{t-1}) by a network that scores the next token after each.
 
-    A token's embedding drives the layer, whose output an affine layer turns into scores of the next token. Sentences
-    are ``<s> w_1 ... w_T </s>``; the end is predicted, ``<s>`` is not, so that the probabilities of all sentences of
-    any length sum to 1.
+    Sentences are ``<s> w_1 ... w_T </s>``; the end is predicted, ``<s>`` is not, so that the probabilities of all
+    sentences of any length sum to 1. A subclass gives `scores`, ``start`` and ``step``.
 
     Parameters
     ----------
     vocabulary_size : int, at least 3
         Ids 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``.
-    width : int, at least 1
-        Of the embedding.
-    layer : Recurrent
-        Of inputs of this width.
-    dropout : float in [0, 1), default 0
-        Probability to drop an element of the embedding or of the layer's output in training; what goes from token to
-        token in the state is never dropped (Zaremba, Sutskever and Vinyals 2014).
-    dtype : torch.dtype
     """
 
-    def __init__(
-        self,
-        vocabulary_size: int,
-        width: int,
-        layer: Recurrent,
-        dropout: float = 0.0,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
+    def __init__(self, vocabulary_size: int) -> None:
         super().__init__()
         self.vocabulary: Vocabulary | None = None
         self.vocabulary_size = vocabulary_size
-        self.embedding = Embedding(vocabulary_size, width, dtype=dtype)
-        self.layer = layer
-        self.drop_in, self.drop_out = Dropout(dropout), Dropout(dropout)
-        self.head = dense(layer.units, vocabulary_size - 1, dtype=dtype)
 
-    def initialize(self, noise: Noise) -> None:
-        """First values of all parameters."""
-        self.embedding.initialize(noise.child("embedding"))
-        self.layer.initialize(noise.child("layer"))
-        initialize(self.head, XavierUniform(), noise.child("head"))
-
-    def scores(
-        self, tokens: torch.Tensor, state: torch.Tensor | None = None, lengths: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def scores(self, tokens: torch.Tensor, state: Any = None) -> tuple[torch.Tensor, Any]:
         """Scores (n, T, V - 1) of the `outcome` after each of the tokens (n, T), and the state after the last."""
-        outputs, state = self.layer(self.drop_in(self.embedding(tokens)), state, lengths)
-        return self.head(self.drop_out(outputs)), state
+        raise NotImplementedError
+
+    def foretold(self, scores: torch.Tensor) -> torch.Tensor:
+        """Log probabilities (n, V) of the next token from scores (n, V - 1) of its outcomes."""
+        known = torch.log_softmax(scores, 1)
+        log_probs = known.new_full((len(scores), self.vocabulary_size), -torch.inf)
+        log_probs[:, UNKNOWN], log_probs[:, EOS:] = known[:, 0], known[:, 1:]
+        return log_probs
+
+    def select(self, state: State, index: Array) -> State:
+        """The state of the sequences in `index`."""
+        rows = torch.as_tensor(index, device=self.device)
+        return {name: value[rows] for name, value in state.items()}
 
     # --- probabilities ------------------------------------------------------------------------------------------
 
@@ -124,6 +107,66 @@ class RecurrentLanguageModel(Module):
         values, sentence = self.token_log_prob(text)
         return np.bincount(sentence, weights=values, minlength=len(text)).astype(np.float64, copy=False)
 
+    # --- saving -------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, and the vocabulary."""
+        names = {} if self.vocabulary is None else self.vocabulary.state()
+        return super().state() | {f"token_{name}": value for name, value in names.items()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` described."""
+        names = {name.removeprefix("token_"): np.asarray(v) for name, v in state.items() if name.startswith("token_")}
+        super().load({name: value for name, value in state.items() if not name.startswith("token_")})
+        if names:
+            self.vocabulary = Vocabulary.from_state(names)
+
+
+class RecurrentLanguageModel(NetworkLanguageModel):
+    r"""P(w_1 ... w_T) = prod_t P(w_t | w_1 ... w_{t-1}), from the state of a recurrent layer after the tokens so far.
+
+    A token's embedding drives the layer, whose output an affine layer turns into scores of the next token.
+    Parameters
+    ----------
+    vocabulary_size : int, at least 3
+        Ids 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``.
+    width : int, at least 1
+        Of the embedding.
+    layer : Recurrent
+        Of inputs of this width.
+    dropout : float in [0, 1), default 0
+        Probability to drop an element of the embedding or of the layer's output in training; what goes from token to
+        token in the state is never dropped (Zaremba, Sutskever and Vinyals 2014).
+    dtype : torch.dtype
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        width: int,
+        layer: Recurrent,
+        dropout: float = 0.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__(vocabulary_size)
+        self.embedding = Embedding(vocabulary_size, width, dtype=dtype)
+        self.layer = layer
+        self.drop_in, self.drop_out = Dropout(dropout), Dropout(dropout)
+        self.head = dense(layer.units, vocabulary_size - 1, dtype=dtype)
+
+    def initialize(self, noise: Noise) -> None:
+        """First values of all parameters."""
+        self.embedding.initialize(noise.child("embedding"))
+        self.layer.initialize(noise.child("layer"))
+        initialize(self.head, XavierUniform(), noise.child("head"))
+
+    def scores(
+        self, tokens: torch.Tensor, state: torch.Tensor | None = None, lengths: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scores (n, T, V - 1) of the `outcome` after each of the tokens (n, T), and the state after the last."""
+        outputs, state = self.layer(self.drop_in(self.embedding(tokens)), state, lengths)
+        return self.head(self.drop_out(outputs)), state
+
     # --- one token at a time ------------------------------------------------------------------------------------
 
     def start(self, contexts: Sequence[Sequence[int]]) -> State:
@@ -140,26 +183,5 @@ class RecurrentLanguageModel(Module):
         with torch.no_grad():
             ids = torch.as_tensor(tokens, device=self.device)
             after = self.layer.step(self.embedding(ids), state["h"])
-            known = torch.log_softmax(self.head(after[:, : self.layer.units]), 1)
-            log_probs = known.new_full((len(ids), self.vocabulary_size), -torch.inf)
-            log_probs[:, UNKNOWN], log_probs[:, EOS:] = known[:, 0], known[:, 1:]
+            log_probs = self.foretold(self.head(after[:, : self.layer.units]))
         return log_probs if isinstance(tokens, torch.Tensor) else log_probs.cpu().numpy(), {"h": after}
-
-    def select(self, state: State, index: Array) -> State:
-        """The state of the sequences in `index`."""
-        h: torch.Tensor = state["h"]
-        return {"h": h[torch.as_tensor(index, device=h.device)]}
-
-    # --- saving -------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """Parameters, and the vocabulary."""
-        names = {} if self.vocabulary is None else self.vocabulary.state()
-        return super().state() | {f"token_{name}": value for name, value in names.items()}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` described."""
-        names = {name.removeprefix("token_"): np.asarray(v) for name, v in state.items() if name.startswith("token_")}
-        super().load({name: value for name, value in state.items() if not name.startswith("token_")})
-        if names:
-            self.vocabulary = Vocabulary.from_state(names)

@@ -1,0 +1,319 @@
+"""Which queries may look at which keys: masks as rules that are asked for any block of pairs, joined by & and |."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gnomon.errors import UserValueError
+
+__all__ = [
+    "Causal", "GivenMask", "GlobalTokens", "Mask", "Padding", "Reach", "SameSegment", "SegmentStarts", "SlidingWindow",
+    "as_mask", "causal_mask", "combine", "padding_mask",
+]  # fmt: skip
+
+Reach = tuple[int | None, int | None]
+"""How many places before and after its own a query sees; None is all."""
+
+
+class Mask:
+    """Base of the masks. True is "may look", as in ``torch.nn.functional.scaled_dot_product_attention``.
+
+    A mask is a rule on places of queries and keys, so that an engine asks it for the pairs it needs alone: a window of
+    a sequence of any length is never written out as a square.
+    """
+
+    @property
+    def reach(self) -> Reach:
+        """Pairs beyond it are allowed only where one of the two is among `anchors`."""
+        return None, None
+
+    @property
+    def anchors(self) -> tuple[int, ...]:
+        """Places of queries that look, and of keys that are looked at, beyond the reach."""
+        return ()
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        """Whether queries at places i (..., q) may look at keys at places j (k,): bool, broadcast to (n, h, q, k)."""
+        raise NotImplementedError
+
+    def __and__(self, other: Mask) -> Mask:
+        return _Both(self, other)
+
+    def __or__(self, other: Mask) -> Mask:
+        return _Either(self, other)
+
+
+@dataclass(frozen=True)
+class _Both(Mask):
+    """What both masks allow."""
+
+    one: Mask
+    other: Mask
+
+    @property
+    def reach(self) -> Reach:
+        return _joined(self.one.reach, self.other.reach, tighter=True)
+
+    @property
+    def anchors(self) -> tuple[int, ...]:
+        return tuple(sorted({*self.one.anchors, *self.other.anchors}))
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        return self.one.allowed(i, j) & self.other.allowed(i, j)
+
+
+@dataclass(frozen=True)
+class _Either(Mask):
+    """What one of the masks allows."""
+
+    one: Mask
+    other: Mask
+
+    @property
+    def reach(self) -> Reach:
+        return _joined(self.one.reach, self.other.reach, tighter=False)
+
+    @property
+    def anchors(self) -> tuple[int, ...]:
+        return tuple(sorted({*self.one.anchors, *self.other.anchors}))
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        return self.one.allowed(i, j) | self.other.allowed(i, j)
+
+
+def _joined(one: Reach, other: Reach, *, tighter: bool) -> Reach:
+    back, ahead = (_farther(a, b, tighter) for a, b in zip(one, other, strict=True))
+    return back, ahead
+
+
+def _farther(a: int | None, b: int | None, tighter: bool) -> int | None:
+    known = [one for one in (a, b) if one is not None]
+    if tighter:
+        return min(known, default=None)
+    return max(known) if len(known) == 2 else None
+
+
+@dataclass(frozen=True)
+class Causal(Mask):
+    """No query looks at a key after its own place.
+
+    Examples
+    --------
+    >>> i = torch.arange(3)
+    >>> Causal().allowed(i, i).int().tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    """
+
+    @property
+    def reach(self) -> Reach:
+        """Everything before, nothing after."""
+        return None, 0
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        """j <= i."""
+        return j <= i[..., None]
+
+
+@dataclass(frozen=True)
+class SlidingWindow(Mask):
+    """A sliding window: keys at most `back` places before and `ahead` places after the query's own.
+
+    Parameters
+    ----------
+    back, ahead : int, at least 0
+    dilation : int, at least 1, default 1
+        Only every so many-th place of the window is seen, counted from the query's own.
+
+    Examples
+    --------
+    >>> i = torch.arange(4)
+    >>> SlidingWindow(1, 0).allowed(i, i).int().tolist()
+    [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
+    """
+
+    back: int
+    ahead: int
+    dilation: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("back", 0), ("ahead", 0), ("dilation", 1)):
+            if getattr(self, name) < least:
+                raise UserValueError.must(name, f"be at least {least}", getattr(self, name))
+
+    @property
+    def reach(self) -> Reach:
+        """The window."""
+        return self.back, self.ahead
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        """-back <= j - i <= ahead, and a multiple of the dilation."""
+        apart = j - i[..., None]
+        near = (apart >= -self.back) & (apart <= self.ahead)
+        return near if self.dilation == 1 else near & (apart % self.dilation == 0)
+
+
+@dataclass(frozen=True)
+class GlobalTokens(Mask):
+    """A few places that look at all and are looked at by all (Beltagy, Peters and Cohan 2020).
+
+    Parameters
+    ----------
+    places : tuple of int, at least 0
+    """
+
+    places: tuple[int, ...]
+
+    @property
+    def reach(self) -> Reach:
+        """Nothing but the places."""
+        return 0, 0
+
+    @property
+    def anchors(self) -> tuple[int, ...]:
+        """The places."""
+        return self.places
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        """i or j is one of the places."""
+        places = torch.tensor(self.places, dtype=torch.int64, device=j.device)
+        return torch.isin(i, places)[..., None] | torch.isin(j, places)
+
+
+@dataclass(frozen=True, eq=False)
+class Padding(Mask):
+    """Keys within the lengths of their sequences.
+
+    Parameters
+    ----------
+    lengths : int tensor of shape (n,)
+    """
+
+    lengths: torch.Tensor
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        """j < length, (n, 1, 1, k)."""
+        return (j < self.lengths[:, None])[:, None, None]
+
+
+@dataclass(frozen=True, eq=False)
+class SameSegment(Mask):
+    """Tokens of several texts that stand in one row: each looks at its own text alone.
+
+    Parameters
+    ----------
+    labels : int tensor of shape (n, T)
+        Equal within a text.
+    """
+
+    labels: torch.Tensor
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        """Equal labels, (n, 1, q, k)."""
+        return (self.labels[:, i][:, :, None] == self.labels[:, j][:, None])[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentStarts(Mask):
+    """The first tokens of each of several texts that stand in one row: global tokens for those who read from the left.
+
+    Parameters
+    ----------
+    first : int tensor of shape (n, T)
+        Place at which the text of each token begins.
+    count : int, at least 1
+        Tokens of each text that all may look at.
+    """
+
+    first: torch.Tensor
+    count: int
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        """j is among the first `count` tokens of its text, (n, 1, 1, k)."""
+        return (j - self.first[:, j] < self.count)[:, None, None]
+
+
+@dataclass(frozen=True, eq=False)
+class GivenMask(Mask):
+    """A mask that is written out.
+
+    Parameters
+    ----------
+    table : bool tensor of shape (q, k), (n, q, k) or (n, h, q, k)
+        True where a query may look; q = 1 is all queries.
+    """
+
+    table: torch.Tensor
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        """The entries of these places."""
+        table = self.table[:, None] if self.table.ndim == 3 else self.table
+        rows = table if table.shape[-2] == 1 else table[..., i, :]
+        return rows[..., j]
+
+
+def as_mask(mask: Any) -> Mask | None:
+    """A mask from a mask, a bool tensor (`GivenMask`) or None.
+
+    Raises
+    ------
+    UserValueError
+        A tensor that is not of bool: True is "may look", and numbers would leave open what they mean.
+    """
+    if mask is None or isinstance(mask, Mask):
+        return mask
+    if getattr(mask, "dtype", None) != torch.bool:
+        got = getattr(mask, "dtype", type(mask).__name__)
+        raise UserValueError(f"mask must be a Mask or a bool tensor, got {got}", "mask", "True means: may look")
+    return GivenMask(mask)
+
+
+def padding_mask(lengths: Any, longest: int | None = None) -> torch.Tensor:
+    """Keys that are no padding, bool of shape (n, 1, T), for queries of every place.
+
+    Parameters
+    ----------
+    lengths : int array or tensor of shape (n,)
+    longest : int, optional
+        T; the greatest length where left out.
+
+    Examples
+    --------
+    >>> padding_mask([2, 1]).int().tolist()
+    [[[1, 1]], [[1, 0]]]
+    """
+    lengths = torch.as_tensor(lengths)
+    T = int(lengths.max()) if longest is None and len(lengths) else longest or 0
+    return (torch.arange(T, device=lengths.device) < lengths[:, None])[:, None]
+
+
+def causal_mask(length: int) -> torch.Tensor:
+    """Keys that do not stand after the query, bool of shape (T, T): the lower triangle.
+
+    Parameters
+    ----------
+    length : int, at least 0
+    """
+    i = torch.arange(length)
+    return Causal().allowed(i, i)
+
+
+def combine(*masks: torch.Tensor) -> torch.Tensor:
+    """What all of some bool masks allow, (n, T, T) of a padding and a causal mask.
+
+    Parameters
+    ----------
+    *masks : bool tensors that broadcast to one shape
+
+    Examples
+    --------
+    >>> combine(padding_mask([1, 2]), causal_mask(2)).int().tolist()
+    [[[1, 0], [1, 0]], [[1, 0], [1, 1]]]
+    """
+    if not masks:
+        raise UserValueError("combine takes at least one mask, got none", "masks")
+    both: Sequence[torch.Tensor] = torch.broadcast_tensors(*masks)
+    return torch.stack(list(both)).all(0)

@@ -1,0 +1,303 @@
+"""Transformer layers: attention of several heads, a network at each position, and both around a residual path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from gnomon.contracts import Noise
+from gnomon.errors import UserValueError
+from gnomon.nn.attention_engine import Bias, attention, explicit_attention
+from gnomon.nn.attention_masks import Causal, as_mask
+from gnomon.nn.context import current
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.initializers import XavierUniform, initialize
+from gnomon.nn.layers import dense
+from gnomon.nn.positions import Places
+
+__all__ = ["Cache", "DecoderLayer", "EncoderLayer", "FeedForward", "MultiHeadAttention"]
+
+Cache = tuple[torch.Tensor, torch.Tensor]
+"""Keys and values (n, h, T, d) of the tokens so far."""
+
+
+class MultiHeadAttention(nn.Module):
+    r"""Attention of several heads, each on maps of its own; their answers side by side are mapped again.
+
+    :math:`Z_h = \mathrm{softmax}(X W^Q_h (Y W^K_h)^T / \sqrt{D / H})\, Y W^V_h`, output :math:`[Z_1 \dots Z_H]\, W^O`.
+    The four maps have D x D weights each and biases, as in ``torch.nn.MultiheadAttention``.
+
+    Parameters
+    ----------
+    width : int >= 1
+        D.
+    heads : int >= 1
+        H, a divisor of D.
+    dropout : float in [0, 1], default 0
+        Probability to drop a weight in training; the weights are then written out.
+    places : Places, optional
+        Turns queries and keys, or adds to the scores; see `gnomon.nn.positions`. Layers share it: what it learns are
+        parameters of the network that holds it, not of the layer.
+    dtype : torch.dtype, optional
+
+    Notes
+    -----
+    Masks say where a query may look: True is "may look", the opposite of torch's class. O(T D (D + T)) for a sequence
+    of T tokens. Source: Vaswani and others (2017).
+
+    Examples
+    --------
+    >>> layer = MultiHeadAttention(8, 2)
+    >>> layer(torch.ones(3, 5, 8)).shape, sum(p.numel() for p in layer.parameters())
+    (torch.Size([3, 5, 8]), 288)
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        dropout: float = 0.0,
+        places: Places | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if heads < 1 or width % heads:
+            raise UserValueError(f"heads must divide the width {width}, got {heads}", "heads")
+        self.heads = heads
+        self.query, self.key, self.value, self.out = (dense(width, width, dtype=dtype) for _ in range(4))
+        self.drop = Dropout(dropout)
+        self._places = (places or Places(),)  # in a tuple: its parameters are the network's, once for all layers
+
+    @property
+    def places(self) -> Places:
+        """What is known of places."""
+        return self._places[0]
+
+    def project(self, keys: torch.Tensor, values: torch.Tensor, at: torch.Tensor | None = None) -> Cache:
+        """Keys and values of each head, (n, h, T, D / h), of tokens at places `at`; 0, 1, 2 ... where left out."""
+        return self._turned(self.key(keys), at), self._split(self.value(values))
+
+    def look(
+        self,
+        query: torch.Tensor,
+        cache: Cache,
+        mask: Any = None,
+        *,
+        at: torch.Tensor | None = None,
+        places: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Answers (n, T_q, D) to queries, of keys and values that were projected before.
+
+        Parameters
+        ----------
+        query : tensor of shape (n, T_q, D)
+        cache : Cache
+        mask : Mask or bool tensor, optional
+        at : int tensor of shape (T_q,) or (n, T_q), optional
+            Places of the queries in their text; 0, 1, 2 ... where left out.
+        places : int tensor of shape (T_q,) or (n, 1, T_q), optional
+            Their places among the keys; 0, 1, 2 ... where left out.
+        """
+        drop = self.drop if self.drop.p > 0 and current() is not None else None
+        q = self._turned(self.query(query), at)
+        found = attention(q, *cache, mask, bias=self._bias(), drop=drop, places=places)
+        return self.out(found.transpose(1, 2).flatten(2))
+
+    def forward(
+        self, query: torch.Tensor, key: torch.Tensor | None = None, value: torch.Tensor | None = None, mask: Any = None
+    ) -> torch.Tensor:
+        """Answers (n, T_q, D) to queries (n, T_q, D), of keys and values (n, T_k, D); of itself where left out."""
+        key = query if key is None else key
+        return self.look(query, self.project(key, key if value is None else value), mask)
+
+    def weights(self, query: torch.Tensor, key: torch.Tensor | None = None, mask: Any = None) -> torch.Tensor:
+        """How much each head looks where, (n, h, T_q, T_k); rows sum to 1, to 0 where nothing may be looked at."""
+        key = query if key is None else key
+        q, (k, v) = self._turned(self.query(query), None), self.project(key, key)
+        return explicit_attention(q, k, v, mask, bias=self._bias())[1]
+
+    def _bias(self) -> Bias | None:
+        return self.places.bias if self.places.biased else None
+
+    def _split(self, x: torch.Tensor) -> torch.Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def _turned(self, x: torch.Tensor, at: torch.Tensor | None) -> torch.Tensor:
+        at = torch.arange(x.shape[1], device=x.device) if at is None else at
+        return self.places.turn(self._split(x), at)
+
+
+class FeedForward(nn.Module):
+    r"""Two affine layers at each position, the same everywhere: :math:`\phi(x W_1 + b_1) W_2 + b_2`.
+
+    Parameters
+    ----------
+    width, inner : int >= 1
+        Widths D and F of what comes in and out, and of the hidden layer.
+    unit : nn.Module
+        The activation.
+    dropout : float in [0, 1], default 0
+        Probability to drop a hidden unit in training.
+    dtype : torch.dtype, optional
+
+    Notes
+    -----
+    2 D F + D + F parameters; as a convolution of one position it costs 2 D F multiplications per token.
+    """
+
+    def __init__(
+        self, width: int, inner: int, unit: nn.Module, *, dropout: float = 0.0, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__()
+        self.first, self.second = dense(width, inner, dtype=dtype), dense(inner, width, dtype=dtype)
+        self.unit, self.drop = unit, Dropout(dropout)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The same shape (n, T, D)."""
+        return self.second(self.drop(self.unit(self.first(x))))
+
+
+class _Layer(nn.Module):
+    """Parts around a residual path, with the norm before each part or after the sum."""
+
+    def __init__(self, norm_first: bool) -> None:
+        super().__init__()
+        self.norm_first = norm_first
+
+    def around(
+        self, x: torch.Tensor, norm: nn.Module, drop: nn.Module, part: Callable[[torch.Tensor], torch.Tensor]
+    ) -> torch.Tensor:
+        """x + part(norm(x)), or norm(x + part(x))."""
+        if self.norm_first:
+            return x + drop(part(norm(x)))
+        summed: torch.Tensor = norm(x + drop(part(x)))
+        return summed
+
+    def initialize(self, noise: Noise) -> None:
+        """Xavier's uniform weights, biases of 0; norms keep 1 and 0."""
+        initialize(self, XavierUniform(), noise)
+
+
+class EncoderLayer(_Layer):
+    r"""Self-attention and a network at each position, each around a residual path with layer normalization.
+
+    After each sum, as published: :math:`x \leftarrow \mathrm{LN}(x + \mathrm{MHA}(x))`,
+    :math:`x \leftarrow \mathrm{LN}(x + \mathrm{FF}(x))`; or before each part (`norm_first`), which trains without a
+    warm-up: :math:`x \leftarrow x + \mathrm{MHA}(\mathrm{LN}(x))`. With a causal mask it is the layer of a language
+    model.
+
+    Parameters
+    ----------
+    width, heads, inner : int >= 1
+        See `MultiHeadAttention` and `FeedForward`.
+    unit : nn.Module
+        The activation.
+    norm_first : bool, default False
+    dropout : float in [0, 1], default 0
+        Probability to drop an element of what each part adds, or a hidden unit.
+    attention_dropout : float in [0, 1], default 0
+        Probability to drop a weight of the attention.
+    places : Places, optional
+    dtype : torch.dtype, optional
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        unit: nn.Module,
+        *,
+        norm_first: bool = False,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        places: Places | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(norm_first)
+        self.attention = MultiHeadAttention(width, heads, dropout=attention_dropout, places=places, dtype=dtype)
+        self.feed_forward = FeedForward(width, inner, unit, dropout=dropout, dtype=dtype)
+        self.norm_1, self.norm_2 = (nn.LayerNorm(width, dtype=dtype) for _ in range(2))
+        self.drop_1, self.drop_2 = Dropout(dropout), Dropout(dropout)
+
+    def forward(self, x: torch.Tensor, mask: Any = None, *, at: torch.Tensor | None = None) -> torch.Tensor:
+        """The same shape (n, T, D), of tokens at places `at`."""
+        return self.read(x, mask, at=at)[0]
+
+    def read(self, x: torch.Tensor, mask: Any = None, *, at: torch.Tensor | None = None) -> tuple[torch.Tensor, Cache]:
+        """As `forward`, and keys and values for `step`."""
+        kept: list[Cache] = []
+
+        def look(z: torch.Tensor) -> torch.Tensor:
+            kept.append(self.attention.project(z, z, at))
+            return self.attention.look(z, kept[0], mask, at=at)
+
+        x = self.around(x, self.norm_1, self.drop_1, look)
+        return self.around(x, self.norm_2, self.drop_2, self.feed_forward), kept[0]
+
+    def step(self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None) -> tuple[torch.Tensor, Cache]:
+        """One more token (n, 1, D) of sequences of which `length` (n,) tokens are in the cache, and the new cache."""
+        kept: list[Cache] = []
+
+        def look(z: torch.Tensor) -> torch.Tensor:
+            new = self.attention.project(z, z, length[:, None])
+            kept.append((_placed(cache[0], new[0], length), _placed(cache[1], new[1], length)))
+            seen = Causal() if mask is None else Causal() & as_mask(mask)  # type: ignore[operator]
+            return self.attention.look(z, kept[0], seen, at=length[:, None], places=length[:, None, None])
+
+        x = self.around(x, self.norm_1, self.drop_1, look)
+        return self.around(x, self.norm_2, self.drop_2, self.feed_forward), kept[0]
+
+
+def _placed(past: torch.Tensor, new: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
+    """The cache (n, h, T, d) with what is new at each row's length, as wide as the longest row needs."""
+    need = int(length.max()) + 1 if len(length) else past.shape[2]
+    wide = nn.functional.pad(past[:, :, :need], (0, 0, 0, max(0, need - past.shape[2])))
+    if wide.data_ptr() == past.data_ptr():
+        wide = wide.clone()
+    wide[torch.arange(len(wide), device=wide.device), :, length] = new[:, :, 0]
+    return wide
+
+
+class DecoderLayer(_Layer):
+    """Causal self-attention, attention to a memory, and a network at each position, each around a residual path.
+
+    Parameters
+    ----------
+    width, heads, inner : int >= 1
+    unit : nn.Module
+        The activation.
+    norm_first, dropout, attention_dropout, places, dtype
+        See `EncoderLayer`. Places are known in self-attention alone.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        unit: nn.Module,
+        *,
+        norm_first: bool = False,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        places: Places | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(norm_first)
+        self.attention = MultiHeadAttention(width, heads, dropout=attention_dropout, places=places, dtype=dtype)
+        self.cross = MultiHeadAttention(width, heads, dropout=attention_dropout, dtype=dtype)
+        self.feed_forward = FeedForward(width, inner, unit, dropout=dropout, dtype=dtype)
+        self.norm_1, self.norm_2, self.norm_3 = (nn.LayerNorm(width, dtype=dtype) for _ in range(3))
+        self.drop_1, self.drop_2, self.drop_3 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
+
+    def forward(self, x: torch.Tensor, memory: torch.Tensor, mask: Any = None, memory_mask: Any = None) -> torch.Tensor:
+        """The same shape (n, T, D); `mask` of its own tokens (causal where left out), `memory_mask` of the memory's."""
+        mask = Causal() if mask is None else mask
+        x = self.around(x, self.norm_1, self.drop_1, lambda z: self.attention(z, mask=mask))
+        x = self.around(x, self.norm_2, self.drop_2, lambda z: self.cross(z, memory, mask=memory_mask))
+        return self.around(x, self.norm_3, self.drop_3, self.feed_forward)
