@@ -69,6 +69,7 @@ from gnomon.systems.factors.mean_field_network import MeanFieldNetwork as MeanFi
 from gnomon.systems.factors.ppca import PPCA as PPCA
 from gnomon.systems.factors.product_of_ppca import ProductOfPPCA as ProductOfPPCA
 from gnomon.systems.factors.spike_and_slab_sparse_coding import SpikeAndSlabSparseCoding as SpikeAndSlabSparseCoding
+from gnomon.systems.kernel.nadaraya_watson import NadarayaWatson as NadarayaWatson
 from gnomon.systems.kernel.svm import SVM as SVM
 from gnomon.systems.kernel.svm import SupportVectorRegression as SupportVectorRegression
 from gnomon.systems.linear.bayesian_regression import BayesianRegression as BayesianRegression
@@ -91,6 +92,7 @@ from gnomon.systems.recommend.rating_rbm import RatingRBM as RatingRBM
 from gnomon.systems.sequence.gru_lm import GRULM as GRULM
 from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
 from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq
+from gnomon.systems.sequence.transformer_lm import TransformerLM as TransformerLM
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
 from gnomon.systems.trees.decision_tree import RegressionTree as RegressionTree
