@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -315,5 +315,4 @@ def combine(*masks: torch.Tensor) -> torch.Tensor:
     """
     if not masks:
         raise UserValueError("combine takes at least one mask, got none", "masks")
-    both: Sequence[torch.Tensor] = torch.broadcast_tensors(*masks)
-    return torch.stack(list(both)).all(0)
+    return reduce(torch.logical_and, masks)
