@@ -18,6 +18,7 @@ from gnomon.recipes.imports import load as load_place
 _WHERE = {
     "LayeredMachine": "gnomon.systems.energy.layered:LayeredMachine",
     "Score": "gnomon.evaluation.score:Score",
+    "TTA": "gnomon.system.versions:TTA",
     "compare": "gnomon.tasks.compare:compare",
     "conjugate": "gnomon.distributions.conjugate",
     "context": "gnomon.training.context:context",

@@ -14,6 +14,7 @@ from gnomon.inference.dreaming.learning import fit_transition_model as fit_trans
 from gnomon.report.verb import report as report
 from gnomon.search.verb import search as search
 from gnomon.system.saving import load as load
+from gnomon.system.versions import TTA as TTA
 from gnomon.systems.adversarial.conditional_gan import ConditionalGAN as ConditionalGAN
 from gnomon.systems.adversarial.gan import DCGAN as DCGAN
 from gnomon.systems.adversarial.gan import GAN as GAN

@@ -11,6 +11,7 @@ import click
 from gnomon.cli import completion, output
 from gnomon.cli.fit import column_name, column_names, data_options
 from gnomon.cli.form import with_form
+from gnomon.cli.versions import answering, versions_options
 from gnomon.cli.write import new_folder
 from gnomon.errors import UserValueError, counted
 from gnomon.runs.config import NAMED, DataSpec
@@ -31,10 +32,11 @@ MOST_SHOWN = 20
     "--anomalous", metavar="LABEL", help="Rank the rows by surprise too, and see how early those of this label come."
 )
 @click.option("--figures", metavar="FOLDER", help="Write the task's pictures into this folder, new or empty, as SVG.")
+@versions_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
     run: str, data: str | None, target: str | None, columns: str | None, metric: str | None, anomalous: str | None,
-    figures: str | None, as_json: bool,
+    figures: str | None, versions: str | None, combine: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Score the model in the folder RUN on DATA; without DATA on the rows that the fit held out."""
     folder = RunFolder.open(run)
@@ -53,7 +55,7 @@ def command(
     from gnomon.tasks.fitting import other_data, parts, task_of
     from gnomon.tasks.metrics import all_scores, chosen
 
-    system = load(run)
+    system = answering(load(run), versions, combine)
     if data is None:
         held = parts(DataSpec.from_json(recipe), system)[1]
         assert held is not None

@@ -11,6 +11,7 @@ from gnomon.cli import completion, output
 from gnomon.cli.fitted import KEEP, Query, ask, having, kept, lacks
 from gnomon.cli.form import with_form
 from gnomon.cli.predict_pixels import is_folder, predict_pixels
+from gnomon.cli.versions import answering, versions_options
 from gnomon.cli.write import TABLES, as_columns, beside, check_out, write_table
 from gnomon.errors import UserTypeError, UserValueError
 
@@ -26,11 +27,13 @@ OUT = "A new .csv, .parquet or .npy file; of labels of pixels also a folder. Sta
 @click.option("--keep", metavar="A,B,...", help=KEEP)
 @click.option("--proba", is_flag=True, help="Probabilities of all classes or components beside the likeliest.")
 @click.option("--std", is_flag=True, help="The standard deviation of each number too, noise included.")
+@versions_options
 @click.option("--out", metavar="FILE", help=OUT)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
-    run: str, data: str, columns: str | None, keep: str | None, proba: bool, std: bool, out: str | None, as_json: bool
-) -> None:
+    run: str, data: str, columns: str | None, keep: str | None, proba: bool, std: bool, versions: str | None,
+    combine: str | None, out: str | None, as_json: bool,
+) -> None:  # fmt: skip
     """Predict the label, number or component of each row of DATA with the model in the folder RUN.
 
     DATA is a built-in set, a file, a folder of images or a single image. Columns are found by their names; other
@@ -41,7 +44,9 @@ def command(
         check_out(out, TABLES)
     from gnomon.system.saving import load
 
-    system = load(run)
+    if proba and combine == "vote":
+        raise UserTypeError("a vote has no probabilities", "--proba", "leave it out, or combine probabilities")
+    system = answering(load(run), versions, combine)
     if "segment" in system.tasks:
         refused = {"--columns": columns, "--keep": keep, "--std": std}
         predict_pixels(run, data, system, out=out, proba=proba, as_json=as_json, refused=refused)

@@ -173,8 +173,8 @@ class FCN(PixelClassifier):
     >>> import numpy as np
     >>> X = np.random.default_rng(0).random((40, 8, 8))
     >>> y = (X > 0.5).astype(int)
-    >>> net = FCN(channels=(4,), convolutions=1, epochs=8, batch_size=8, random_state=0).fit(X, y)
-    >>> net.predict(np.zeros((1, 5, 11))).shape, net.score(X, y) > 0.8
+    >>> net = FCN(channels=(4,), convolutions=1, epochs=8, batch_size=8, learning_rate=0.05, random_state=0)
+    >>> net.fit(X, y).predict(np.zeros((1, 5, 11))).shape, net.score(X, y) > 0.8
     ((1, 5, 11), True)
     """
 
