@@ -90,7 +90,7 @@ def command(
     from gnomon.training.context import context
 
     made = [make(name, **{"random_state": 0, **parameters}) for name, parameters in parsed]
-    given = file_of(data, form) if size is None else images(data, size)
+    given = file_of(data, form) if size is None else images(file_of(data, form), size)
     try:
         with context(verbose=True):
             boards = compare(
@@ -195,7 +195,7 @@ def _twice(words: list[str]) -> str | None:
     return next((word for i, word in enumerate(words) if word in words[:i]), None)
 
 
-def images(data: str, size: list[int]) -> Any:
+def images(data: Any, size: list[int]) -> Any:
     """The images of a folder, brought to one size."""
     from gnomon.data.loading import load
 

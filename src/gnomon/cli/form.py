@@ -1,4 +1,4 @@
-"""The options that say how a text file is to be read: encoding, separator, marks within numbers."""
+"""The options that say how a file is to be read: encoding, separator, marks within numbers; framing of images."""
 
 from __future__ import annotations
 
@@ -7,25 +7,34 @@ from typing import Any
 
 import click
 
-from gnomon.data.form import File
+from gnomon.data.form import OF_IMAGES, File
 from gnomon.errors import UserValueError
 
 __all__ = ["FORM", "file_of", "form_options", "taken", "with_form"]
 
-FORM = ("encoding", "separator", "decimal", "thousands")
+FORM = ("encoding", "separator", "decimal", "thousands", *OF_IMAGES)
 _HELP = {
     "encoding": "Of a text that is not UTF-8: latin-1, cp1252, gb18030 ...",
     "separator": "Between the fields of a table: a character, several (::), tab, or space for runs of blanks. "
     "[default found in the first line]",
     "decimal": "The decimal mark: , where numbers are written 3,25.",
     "thousands": "The mark between thousands: . or , or ' or a blank.",
+    "broken": "Images that cannot be read: the first is refused, or they are left out, with one notice. "
+    "[default refuse]",
+    "framing": "How images are brought to --resize: stretched, in proportion and then cropped, or cropped alone. "
+    "[default resize]",
+    "background": "What stands behind transparent pixels of images, which are refused without it.",
+    "depth": "Bring images of 16 bits to 256 levels, so that they go with others.",
 }
 _TAKES = {"encoding": "NAME", "separator": "TEXT", "decimal": "MARK", "thousands": "MARK"}
 
 
 def form_options() -> list[click.Option]:
     """The options, under the names of `FORM`."""
-    return [click.Option([f"--{name}"], metavar=_TAKES[name], help=_HELP[name]) for name in FORM]
+    return [
+        click.Option([f"--{name}"], metavar=_TAKES.get(name) or "|".join(OF_IMAGES[name]), help=_HELP[name])
+        for name in FORM
+    ]
 
 
 def taken(options: MutableMapping[str, Any]) -> dict[str, str]:

@@ -89,7 +89,7 @@ def command(
     from gnomon.training.context import context
 
     made = make(name, **{"random_state": 0, **parameters})
-    given = file_of(data, form) if size is None else images(data, size)
+    given = file_of(data, form) if size is None else images(file_of(data, form), size)
     try:
         with context(verbose=True):
             found = search(

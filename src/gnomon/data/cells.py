@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from gnomon.data import sources
 from gnomon.data.columns import place_of, spread
-from gnomon.data.form import form_of
-from gnomon.data.images import image_names
+from gnomon.data.form import Form, form_of
+from gnomon.data.images import image_names, left_out
 from gnomon.data.loading import load, located
 from gnomon.data.names import BUILTIN
 from gnomon.data.readers import check_columns, open_table
@@ -53,7 +53,7 @@ def cells(name_or_file: str | os.PathLike[str], columns: Sequence[str]) -> dict[
         return {name: data.view("table")[:, j] for j, name in enumerate(data.columns)}
     path = located(name_or_file).expanduser()
     if path.is_dir() or path.suffix.lower() in sources.IMAGES:
-        return _names(path, columns)
+        return _names(path, columns, form_of(name_or_file))
     sources.check_file(path)
     if sources.kind(path) in (".npy", ".npz", ".txt"):
         what = "a text" if sources.kind(path) == ".txt" else "an array"
@@ -81,8 +81,8 @@ def _plain(column: pl.Series, *, typed: bool) -> NDArray[Any]:
     return found
 
 
-def _names(path: Path, columns: Sequence[str]) -> dict[str, NDArray[Any]]:
+def _names(path: Path, columns: Sequence[str], form: Form) -> dict[str, NDArray[Any]]:
     other = next((column for column in columns if column != FILE), None)
     if other is not None:
         raise NoColumn(f"images have no column {other!r}", path.name, f"keep {FILE}, the name of each")
-    return {FILE: np.array(image_names(path))}
+    return {FILE: np.array(image_names(path, left_out(path, form)))}

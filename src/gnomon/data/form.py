@@ -1,4 +1,4 @@
-"""How a text file is to be read where it does not say so itself: encoding, separator, marks within numbers."""
+"""How a file is to be read where it does not say so itself: encoding, separator, marks; framing of images."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from typing import Any, Self
 
 from gnomon.errors import UserTypeError, UserValueError
 
-__all__ = ["SPACE", "File", "Form", "form_of"]
+__all__ = ["OF_IMAGES", "PLAIN", "SPACE", "File", "Form", "form_of"]
 
 SPACE = "space"
 """The separator that is a run of blanks and tabs."""
+OF_IMAGES = {
+    "broken": ("refuse", "skip"), "framing": ("resize", "resize-crop", "center-crop"),
+    "background": ("white", "black"), "depth": ("8",),
+}  # fmt: skip
+"""What is said of images, and in which words."""
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", " ": SPACE, "whitespace": SPACE}
 
 
 @dataclass(frozen=True)
 class Form:
-    """What is known of a text file beside its name.
+    """What is known of a text file, or a folder of images, beside its name.
 
     Parameters
     ----------
@@ -32,6 +37,15 @@ class Form:
         ``,`` where numbers are written 3,25.
     thousands : str, optional
         The mark between thousands: ``.``, ``,``, ``'``, ``_`` or a blank.
+    broken : {"refuse", "skip"}, optional
+        Images that cannot be read: the first is refused (the default), or they are left out, with one notice.
+    framing : {"resize", "resize-crop", "center-crop"}, optional
+        How images are brought to the size that is asked for: stretched (the default), in proportion until they cover
+        it and then cropped around their center, or cropped alone.
+    background : {"white", "black"}, optional
+        What stands behind transparent pixels of images, which are refused without it.
+    depth : {"8"}, optional
+        Images of 16 bits are brought to 256 levels, so that they go with others.
 
     Examples
     --------
@@ -43,6 +57,10 @@ class Form:
     separator: str | None = None
     decimal: str | None = None
     thousands: str | None = None
+    broken: str | None = None
+    framing: str | None = None
+    background: str | None = None
+    depth: str | None = None
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -54,6 +72,9 @@ class Form:
         self._check()
 
     def _check(self) -> None:
+        for name, allowed in OF_IMAGES.items():
+            if getattr(self, name) not in (None, *allowed):
+                raise UserValueError.must(name, f"be {' or '.join(allowed)}", getattr(self, name))
         if self.encoding is not None:
             _check_encoding(self.encoding)
         if self.separator is not None and not _may_separate(self.separator):
@@ -107,7 +128,9 @@ class File(os.PathLike[str]):
     ----------
     path : path
     encoding, separator, decimal, thousands : str, optional
-        See `Form`.
+        Of a text; see `Form`.
+    broken, framing, background, depth : str, optional
+        Of a folder of images, or a single one; see `Form`.
 
     Examples
     --------
@@ -128,12 +151,16 @@ class File(os.PathLike[str]):
         separator: str | None = None,
         decimal: str | None = None,
         thousands: str | None = None,
+        broken: str | None = None,
+        framing: str | None = None,
+        background: str | None = None,
+        depth: str | None = None,
     ) -> None:
         try:
             self.path = os.fspath(path)
         except TypeError:
             raise UserTypeError.must("path", "be the path of a file", path) from None
-        self.form = Form(encoding, separator, decimal, thousands)
+        self.form = Form(encoding, separator, decimal, thousands, broken, framing, background, depth)
 
     def __fspath__(self) -> str:
         return self.path
@@ -146,6 +173,10 @@ class File(os.PathLike[str]):
         return f"File({', '.join(parts)})"
 
 
+PLAIN = Form()
+"""Nothing is known."""
+
+
 def form_of(path: Any) -> Form:
     """The form that comes with a path; that of nothing but its ending for one that is plain."""
-    return path.form if isinstance(path, File) else Form()
+    return path.form if isinstance(path, File) else PLAIN

@@ -111,7 +111,8 @@ def read(
     }
     if file.is_dir() or (file.suffix.lower() in sources.IMAGES and file.is_file()):
         with guarded(file):
-            return _read_images(file, source, size_of(resize))
+            _check_form(form, file)
+            return _read_images(file, source, size_of(resize), form)
     if resize is not None:
         raise UserValueError("only images have a size to be brought to", "resize", "leave it out, or give a folder")
     sources.check_file(file)
@@ -145,14 +146,11 @@ def size_of(resize: Any) -> tuple[int, int] | None:
 
 def _check_form(form: Form, file: Path) -> None:
     """Refuse what says nothing of a file of this kind."""
-    ending = sources.kind(file)
-    takes: tuple[str, ...] = (
-        ("encoding", "separator", "decimal", "thousands") if ending in sources.TABLES else ("encoding",)
-    )
-    takes = takes if ending in (*sources.TABLES, *sources.RECORDS, ".txt") else ()
+    takes = sources.facts(file)
     other = next((name for name in form.to_json() if name not in takes), None)
     if other is not None:
-        what = f"a {ending} file is read without {other}, got {form.to_json()[other]!r}"
+        kind = "folder of images" if file.is_dir() else f"{sources.kind(file)} file"
+        what = f"a {kind} is read without {other}, got {form.to_json()[other]!r}"
         raise UserValueError(what, file.name, "leave it out")
 
 
@@ -203,7 +201,7 @@ def refuse_columns(source: dict[str, Any], name: str, what: str) -> None:
         raise NoColumn(f"{what} has no columns", name, "leave target and columns out")
 
 
-def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | None) -> Dataset:
+def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | None, form: Form) -> Dataset:
     """The images; columns that are pixels, as a fit to images names them, must be all the pixels of these."""
     from gnomon.data.images import are_pixels, read_images, shape_of
     from gnomon.data.masks import holds_masks, read_masked
@@ -215,7 +213,7 @@ def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | N
         refuse_columns(source, path.name, what)
     shape = shape_of(columns or ())
     colors = shape is not None and len(shape) == 3
-    data = read_images(path, {"path": source["path"]}, resize=resize, colors=colors)
+    data = read_images(path, {"path": source["path"]}, resize=resize, colors=colors, form=form)
     if columns is not None and tuple(columns) != data.columns:
         size = " x ".join(map(str, data.images or ()))
         needed = f"the {len(columns)} pixels that columns names" if shape is None else " x ".join(map(str, shape))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
+from gnomon.data.form import OF_IMAGES
 from gnomon.errors import UserValueError, nearest
 
 __all__ = ["BLOCK", "IMAGES", "MAX_BYTES", "MAX_LINE", "READABLE", "blocks", "check_file", "check_size", "kind"]
@@ -45,6 +46,22 @@ def kind(file: Path) -> str:
     """
     ending = file.suffix.lower()
     return Path(file.stem).suffix.lower() if ending == ".gz" else ending
+
+
+def facts(file: Path) -> tuple[str, ...]:
+    """What may be said of a file of this kind, or a folder of images: fields of `gnomon.data.form.Form`.
+
+    Examples
+    --------
+    >>> facts(Path("a.txt")), facts(Path("cat.png"))
+    (('encoding',), ('broken', 'framing', 'background', 'depth'))
+    """
+    ending = kind(file)
+    if ending in TABLES:
+        return ("encoding", "separator", "decimal", "thousands")
+    if ending in (*RECORDS, ".txt"):
+        return ("encoding",)
+    return tuple(OF_IMAGES) if ending in IMAGES or file.is_dir() else ()
 
 
 def check_file(file: Path, *, limit: int | None = None) -> None:

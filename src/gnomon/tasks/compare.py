@@ -22,7 +22,7 @@ from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard
 from gnomon.tasks.contests import Contest
 from gnomon.tasks.fits import Fits
-from gnomon.tasks.fitting import read_apart, spec_of, task_of
+from gnomon.tasks.fitting import file_as, read_apart, spec_of, task_of
 from gnomon.tasks.instead import others_named
 from gnomon.tasks.kept_runs import KeptRuns
 from gnomon.tasks.preparing import recipe_of, refuse_unfit
@@ -169,7 +169,7 @@ def data_of(
         whole = data if isinstance(data, Dataset) else dataset_of(data, y, target=target, columns=columns)
         whole = by_column(whole, split) if split is not None and "=" in split else whole
         if "resize" in whole.source:  # images of a folder, which the runs can read again
-            path = str(whole.source["path"])
+            path = file_as(str(whole.source["path"]), whole.source.get("form"))
             return whole, spec_of(path, whole, target=None, columns=None, holdout=0.0, prepare=prepare)
         return whole, DataSpec(ARRAYS, whole=whole.fingerprint)
     if not isinstance(data, str | os.PathLike):

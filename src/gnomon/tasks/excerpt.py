@@ -59,7 +59,7 @@ def _files(data: Dataset, places: NDArray[np.int64]) -> dict[str, list[str]]:
     if "path" not in data.source or not path.is_dir():
         return {}
     rows = places if data.rows is None else data.rows[places]
-    names = image_names(path)
+    names = image_names(path, data.source.get("left_out", ()))
     return {"file": [names[row] for row in rows.tolist()]} if len(names) > rows.max(initial=-1) else {}
 
 

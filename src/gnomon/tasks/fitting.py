@@ -20,7 +20,7 @@ from gnomon.data.loading import load as read
 from gnomon.data.places import placed
 from gnomon.data.preparation import Preparation
 from gnomon.data.prepared import Prepared
-from gnomon.data.sources import RECORDS, TABLES, kind
+from gnomon.data.sources import facts
 from gnomon.data.splitting import by_column
 from gnomon.errors import Diverged, NoColumn, UserError, UserTypeError, UserValueError
 from gnomon.numeric.noise import seed_of
@@ -73,7 +73,7 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
         kinds = Preparation.from_json(spec.prepare).kinds
         data = read_apart(goal, name, spec.split, target=spec.target, columns=spec.columns, kinds=kinds)
     else:
-        data = read(place, target=spec.target, columns=spec.columns, resize=(spec.resize[0], spec.resize[1]))
+        data = read(name, target=spec.target, columns=spec.columns, resize=(spec.resize[0], spec.resize[1]))
     if spec.whole is not None and spec.whole != data.fingerprint:
         raise UserValueError("the data has changed since the fit began", place, "restore it, or fit into a new folder")
     return data
@@ -96,11 +96,11 @@ def place_of(spec: DataSpec) -> str:
 
 
 def file_as(name: str | os.PathLike[str], form: Mapping[str, Any] | None) -> str | os.PathLike[str]:
-    """A file that is read as another one was, where its ending is one of text and nothing else was said of it."""
-    if not form or isinstance(name, File) or kind(Path(name)) not in (*TABLES, *RECORDS, ".txt"):
+    """A file that is read as another one was, as far as that says anything of it, and nothing else was said of it."""
+    if not form or isinstance(name, File):
         return name
-    chosen = form if kind(Path(name)) in TABLES else {one: form[one] for one in ("encoding",) if one in form}
-    return File(name, **Form.from_json(chosen).to_json())
+    chosen = {one: form[one] for one in facts(Path(name)) if one in form}
+    return File(name, **Form.from_json(chosen).to_json()) if chosen else name
 
 
 def read_apart(

@@ -10,6 +10,7 @@ from typing import Any
 
 from gnomon.data.arrays import npy
 from gnomon.data.dataset import Dataset
+from gnomon.data.form import PLAIN, File, form_of
 from gnomon.data.images import array_of_images, brought_to, shape_of
 from gnomon.data.loading import load, located
 from gnomon.data.names import BUILTIN
@@ -36,7 +37,7 @@ def other_images(recipe: Mapping[str, Any], name: str | os.PathLike[str]) -> Dat
     shape = shape_of(features)
     if shape is None or name in BUILTIN:
         return None
-    path = located(name).expanduser()
+    path, form = located(name).expanduser(), form_of(name)
     levels = recipe.get("levels")
     if path.suffix.lower() == ".npy":
         check_file(path)
@@ -44,7 +45,8 @@ def other_images(recipe: Mapping[str, Any], name: str | os.PathLike[str]) -> Dat
     if not _holds_images(path):
         return None
     resize = recipe.get("resize")
-    data = load(path, columns=features, resize=None if resize is None else (resize[0], resize[1]))
+    file = path if form == PLAIN else File(path, **form.to_json())
+    data = load(file, columns=features, resize=None if resize is None else (resize[0], resize[1]))
     return data if levels is None else brought_to(data, levels)
 
 
