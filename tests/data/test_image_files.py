@@ -283,3 +283,19 @@ def test_a_class_without_any_image_that_can_be_read_is_refused(tmp_path):
     (tmp_path / "p" / "a" / "1.png").write_bytes(b"")
     with pytest.raises(UserError, match="cannot be read"):
         load(File(tmp_path / "p", broken="skip"))
+
+
+def test_masks_are_framed_as_their_images_and_left_out_with_them(tmp_path):
+    labels = {"1": np.zeros((12, 30), np.uint8), "2": np.zeros((20, 9), np.uint8)}
+    for name, mask in labels.items():
+        mask[4:8, :5], mask[:, -4:] = 1, 2
+        save(tmp_path / "p" / "images" / f"{name}.png", 100 * mask)
+        save(tmp_path / "p" / "masks" / f"{name}.png", mask)
+    (tmp_path / "p" / "images" / "0.png").write_bytes(b"no picture")
+    for framing in ("resize-crop", "center-crop"):
+        size = (9, 9)
+        with pytest.warns(UserWarning, match=r"1 image is left out \(images/0\.png"):
+            data = load(File(tmp_path / "p", framing=framing, broken="skip"), resize=size)
+        assert data.masks is not None and data.masks.shape == (2, 9, 9)
+        differ = np.abs(pixels(data) - 100 * data.masks) > 50.0
+        assert differ.mean() < (0.1 if framing == "resize-crop" else 1e-9)

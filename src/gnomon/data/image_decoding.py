@@ -16,7 +16,7 @@ from gnomon.data.form import Form
 from gnomon.data.framing import center_offset
 from gnomon.errors import UserError, UserValueError
 
-__all__ = ["MAX_PIXELS", "Header", "header_of", "pixels_of"]
+__all__ = ["MAX_PIXELS", "Header", "framed", "header_of", "opened", "pixels_of"]
 
 MAX_PIXELS = 1 << 26
 """Most pixels of one image: a small file may claim to hold more than memory can."""
@@ -52,7 +52,7 @@ def header_of(file: Path, folder: Path, form: Form) -> Header:
         A damaged header, too many pixels, several frames, pixels that are neither grey nor colors.
     """
     where = f"{folder.name}/{file.relative_to(folder)}"
-    with _opened(file, folder) as image:
+    with opened(file, folder) as image:
         width, height = image.size
         if width * height > MAX_PIXELS:
             raise _too_large(f"{height} x {width},", where)
@@ -84,7 +84,7 @@ def pixels_of(file: Path, folder: Path, mode: str, form: Form, size: tuple[int, 
         Damaged data, transparent pixels without a background, an image that is too small for its crop.
     """
     where = f"{folder.name}/{file.relative_to(folder)}"
-    with _opened(file, folder) as image:
+    with opened(file, folder) as image:
         turned = _orientation(image)
         image.load()
         found = _opaque(image.transpose(_TURNS[turned]) if turned in _TURNS else image, form, where)
@@ -92,7 +92,7 @@ def pixels_of(file: Path, folder: Path, mode: str, form: Form, size: tuple[int, 
             found = _of_levels(found, mode)
         if found.mode != mode:
             found = found.convert(mode)
-        return np.asarray(found if size is None else _framed(found, size, form.framing or "resize", where))
+        return np.asarray(found if size is None else framed(found, size, form.framing, where))
 
 
 def _orientation(image: Any) -> int:
@@ -128,8 +128,25 @@ def _of_levels(image: Any, mode: str) -> Any:
     return Image.fromarray(levels.astype(np.uint16) if mode == "I;16" else ((levels + 128) // 257).astype(np.uint8))
 
 
-def _framed(image: Any, size: tuple[int, int], framing: str, where: str) -> Any:
-    """The image in another size: stretched, in proportion and cropped, or cropped alone."""
+def framed(image: Any, size: tuple[int, int], framing: str | None, where: str, *, nearest: bool = False) -> Any:
+    """The image in another size, as an array or an image of Pillow.
+
+    Parameters
+    ----------
+    image : PIL.Image.Image
+    size : (height, width)
+    framing : {"resize", "resize-crop", "center-crop"}, optional
+        Stretched, also where left out; in proportion and cropped; or cropped alone.
+    where : str
+        What a refusal calls the image.
+    nearest : bool, default False
+        Whether pixels are picked and not mixed, as labels must be.
+
+    Raises
+    ------
+    UserValueError
+        An image that is too small for its crop.
+    """
     height, width = size
     if framing == "center-crop" and (image.height < height or image.width < width):
         what = f"the image has {image.height} x {image.width} pixels, too few for a crop of {height} x {width}"
@@ -137,25 +154,28 @@ def _framed(image: Any, size: tuple[int, int], framing: str, where: str) -> Any:
     if framing == "resize-crop":
         scale = max(height / image.height, width / image.width)
         inner = (max(height, round(image.height * scale)), max(width, round(image.width * scale)))
-        image = _resized(image, inner)
-    if framing == "resize":
-        return _resized(image, size)
+        image = _resized(image, inner, nearest)
+    if framing in (None, "resize"):
+        return _resized(image, size, nearest)
     pixels = np.asarray(image)
     top, left = center_offset(pixels.shape[0], height), center_offset(pixels.shape[1], width)
     return pixels[top : top + height, left : left + width]
 
 
-def _resized(image: Any, size: tuple[int, int]) -> Any:
+def _resized(image: Any, size: tuple[int, int], nearest: bool) -> Any:
     """The image in another size; one of 16 bits by way of 32, which Pillow interpolates."""
     from PIL import Image
 
+    if nearest:
+        return image.resize(size[::-1], Image.Resampling.NEAREST)
     deep = image.mode == "I;16"
     found = (image.convert("I") if deep else image).resize(size[::-1], Image.Resampling.BILINEAR)
     return Image.fromarray(np.clip(np.asarray(found), 0, 65535).astype(np.uint16)) if deep else found
 
 
 @contextmanager
-def _opened(file: Path, folder: Path) -> Iterator[Any]:
+def opened(file: Path, folder: Path) -> Iterator[Any]:
+    """The image of a file, not decoded yet; what a decoder says of it becomes one line with its place in the folder."""
     try:
         from PIL import Image
     except ImportError:

@@ -207,7 +207,7 @@ def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | N
     from gnomon.data.masks import holds_masks, read_masked
 
     if holds_masks(path):
-        return read_masked(path, {"path": source["path"]}, resize=resize)
+        return read_masked(path, {"path": source["path"]}, resize=resize, form=form)
     columns, what = source["columns"], "a folder of images" if path.is_dir() else "an image"
     if source["target"] is not None or not are_pixels(columns):
         refuse_columns(source, path.name, what)
