@@ -10,9 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gnomon.contracts import Group
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.nn.context import ContextLayer, current
+from gnomon.nn.context import ContextLayer, current, training
 
 __all__ = ["BatchNorm", "fold"]
 
@@ -91,14 +90,14 @@ class BatchNorm(ContextLayer):
             return y if mask is None else torch.where(mask.unsqueeze(1), y, y.new_zeros(()))
         alone = now.group is None or now.group.size == 1
         if alone and now.weight is None and mask is None and x.numel() > x.shape[1]:
-            return functional.batch_norm(
-                x, self.running_mean, self.running_var, self.gain, self.shift, True, self.momentum, self.epsilon
-            )
-        return self._over_processes(x, mask, now.weight, now.group)
+            mean, variance = self.running_mean, self.running_var
+            if now.again:  # copies: both passes must save as many tensors
+                mean, variance = mean.clone(), variance.clone()
+            return functional.batch_norm(x, mean, variance, self.gain, self.shift, True, self.momentum, self.epsilon)
+        return self._over_processes(x, mask, now)
 
-    def _over_processes(
-        self, x: torch.Tensor, mask: torch.Tensor | None, weight: torch.Tensor | None, group: Group | None
-    ) -> torch.Tensor:
+    def _over_processes(self, x: torch.Tensor, mask: torch.Tensor | None, now: training) -> torch.Tensor:
+        weight, group = now.weight, now.group
         total_of: Callable[[Any], Any] = group.sum if group is not None else lambda tree: tree
         rows = x.movedim(1, -1)
         kept = None if mask is None else mask.reshape(-1, 1)
@@ -117,7 +116,8 @@ class BatchNorm(ContextLayer):
         mean = first * reciprocal
         centered = flat - mean
         variance = total_of((each * centered.square()).sum(0)) * reciprocal
-        self._remember(mean.detach(), variance.detach(), total, squares)
+        if not now.again:
+            self._remember(mean.detach(), variance.detach(), total, squares)
         out = centered * (variance + self.epsilon).rsqrt() * self.gain + self.shift
         out = out if kept is None else torch.where(kept, out, out.new_zeros(()))
         return out.reshape(rows.shape).movedim(-1, 1)

@@ -6,8 +6,8 @@ so networks are written as torch's own, ``nn.Sequential`` among them. Outside of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, Token
 from types import TracebackType
 
@@ -16,7 +16,7 @@ from torch import nn
 
 from gnomon.contracts import Group, Noise
 
-__all__ = ["ContextLayer", "bind", "current", "predicting", "training"]
+__all__ = ["ContextLayer", "bind", "current", "predicting", "recomputed", "training"]
 
 _current: ContextVar[training | None] = ContextVar("gnomon_training", default=None)
 
@@ -47,10 +47,11 @@ class training:
     (True, True)
     """
 
-    __slots__ = ("_calls", "_token", "group", "noise", "weight")
+    __slots__ = ("_calls", "_token", "again", "group", "noise", "weight")
 
     def __init__(self, noise: Noise, weight: torch.Tensor | None = None, group: Group | None = None) -> None:
         self.noise, self.weight, self.group = noise, weight, group
+        self.again = False  # whether this is a pass that was made before: statistics are not to be kept twice
         self._calls: dict[str, int] = {}
 
     def __enter__(self) -> training:
@@ -61,6 +62,12 @@ class training:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _current.reset(self._token)
+
+    def repeated(self) -> training:
+        """The same pass from here once more: the same draws, and nothing that is kept."""
+        other = training(self.noise, self.weight, self.group)
+        other.again, other._calls = True, dict(self._calls)
+        return other
 
     def stream(self, path: str) -> tuple[Noise, int]:
         """The stream of the layer at this path, and the number of its draw."""
@@ -104,3 +111,37 @@ def bind(network: nn.Module, prefix: str = "") -> int:
     for path, layer in layers:
         layer.path = f"{prefix}{path}"
     return len(layers)
+
+
+def recomputed(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """What a function of tensors gives; in training it is computed again on the way back instead of kept.
+
+    Gradients, draws and running statistics are those of the plain call. Kept are the inputs and the output alone, for
+    the time of one more forward pass (gradient checkpointing; Chen, Xu, Zhang and Guestrin 2016).
+
+    Parameters
+    ----------
+    function : callable
+        Of layers and tensors; without effects but those of `ContextLayer`.
+    *inputs : tensors
+
+    Examples
+    --------
+    >>> from gnomon.numeric.noise import Noise
+    >>> layer, x = nn.Sequential(nn.Tanh(), nn.Tanh()), torch.ones(2, requires_grad=True)
+    >>> with training(Noise(0, "fit")):
+    ...     recomputed(layer, x).sum().backward()
+    >>> kept = x.grad
+    >>> bool((kept == torch.autograd.grad(layer(x).sum(), x)[0]).all())
+    True
+    """
+    now = current()
+    if now is None or not torch.is_grad_enabled():
+        return function(*inputs)
+    from torch.utils.checkpoint import checkpoint
+
+    later = now.repeated()
+    given: torch.Tensor = checkpoint(
+        function, *inputs, use_reentrant=False, preserve_rng_state=False, context_fn=lambda: (nullcontext(), later)
+    )
+    return given

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import torch
 from torch import nn
 
 from gnomon.nn.activations import Activation
 from gnomon.nn.batch_norm import BatchNorm
+from gnomon.nn.context import recomputed
 from gnomon.nn.convolution import convolution
 from gnomon.nn.norms import BatchNormalization, NoNorm, Norm
 
@@ -191,8 +193,8 @@ class DenseBlock(nn.Module):
         Where above 0, a convolution 1 x 1 to ``bottleneck * growth`` channels stands before each 3 x 3.
     bias : bool, default False
         Whether convolutions have biases.
-    dropout : nn.Module, optional
-        Behind each layer.
+    recompute : bool, default False
+        Whether layers are computed again on the way back instead of kept, `gnomon.nn.context.recomputed`.
     dtype : torch.dtype, optional
 
     Attributes
@@ -202,11 +204,13 @@ class DenseBlock(nn.Module):
 
     Notes
     -----
-    A layer is norm, unit, convolution 3 x 3. Numbers kept for the way back grow with the square of `layers`.
+    A layer is norm, unit, convolution 3 x 3. Numbers kept for the way back grow with the square of `layers`; with
+    `recompute` in proportion to it, for the time of one more forward pass.
 
     References
     ----------
-    Huang, Liu, van der Maaten and Weinberger (2017), equation 2 and section 3.
+    Huang, Liu, van der Maaten and Weinberger (2017), equation 2 and section 3; Pleiss et al. (2017),
+    "Memory-efficient implementation of DenseNets".
 
     Examples
     --------
@@ -225,9 +229,11 @@ class DenseBlock(nn.Module):
         unit: Activation,
         bottleneck: int = 0,
         bias: bool = False,
+        recompute: bool = False,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        self.recompute = recompute
         self.outputs = inputs + layers * growth
         self.layers = nn.ModuleList()
         for channels in range(inputs, self.outputs, growth):
@@ -241,6 +247,16 @@ class DenseBlock(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Of shape (n, outputs, rows, columns)."""
+        if self.recompute:
+            pieces = [x]
+            for layer in self.layers:  # joined within, so that no joined maps are kept
+                pieces.append(recomputed(partial(_of_joined, layer), *pieces))
+            return torch.cat(pieces, 1)
         for layer in self.layers:
             x = torch.cat([x, layer(x)], 1)
         return x
+
+
+def _of_joined(layer: nn.Module, *pieces: torch.Tensor) -> torch.Tensor:
+    found: torch.Tensor = layer(torch.cat(pieces, 1))
+    return found

@@ -344,6 +344,7 @@ def test_features_of_resnet():
     np.testing.assert_allclose(net.predict_proba(X[:5]), expected, rtol=1e-4)
 
 
+@pytest.mark.spec("DLN-134")
 @pytest.mark.parametrize("bottleneck", [0, 2])
 @pytest.mark.parametrize(("shape", "large"), [((9, 8, 1), False), ((30, 33, 3), True)])
 def test_densenet_is_its_layers(shape, large, bottleneck):
@@ -352,6 +353,7 @@ def test_densenet_is_its_layers(shape, large, bottleneck):
     agree(model, images(shape), lambda w, x: densenet(w, x, (2, 1), large=large, bottleneck=bottleneck > 0))
 
 
+@pytest.mark.spec("DLN-134")
 def test_channels_and_parameters_of_densenet():
     with torch.device("meta"):
         model = DenseNetModel(PHOTO, 10, bias=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -39,6 +40,8 @@ class DenseNetModel(ConvNetModel):
         A convolution 3 x 3; or 7 x 7 with stride 2 and pooling by 2.
     bias : bool, default False
         Whether convolutions have biases, as in many texts.
+    recompute : bool, default False
+        See `gnomon.nn.stages.DenseBlock`.
     activation : Activation, default ReLU()
     dtype : torch.dtype, default torch.float32
 
@@ -60,6 +63,7 @@ class DenseNetModel(ConvNetModel):
         bottleneck: int = 0,
         stem: Stem = "large",
         bias: bool = False,
+        recompute: bool = False,
         activation: Activation | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
@@ -73,7 +77,9 @@ class DenseNetModel(ConvNetModel):
             self.features.append(MaxPooling().build(3, 2, 1))
         channels = first
         for number, depth in enumerate(depths):
-            block = DenseBlock(channels, depth, growth, unit=unit, bottleneck=bottleneck, bias=bias, dtype=dtype)
+            block = DenseBlock(
+                channels, depth, growth, unit=unit, bottleneck=bottleneck, bias=bias, recompute=recompute, dtype=dtype
+            )
             self.features.append(block)
             channels = block.outputs
             ready = nn.Sequential(BatchNorm(channels, dtype=dtype), unit.build(channels, dtype))
@@ -121,6 +127,7 @@ class DenseNet(ConvNet):
     name: ClassVar[str] = "densenet"
     model_class: ClassVar[type] = DenseNetModel
     sums_channels: ClassVar[bool] = True
+    inert_fields: ClassVar[Mapping[str, str]] = {"recompute": "it changes memory and time, and no number"}
 
     depths: Annotated[tuple[Annotated[int, "[1, inf)"], ...], Doc("Layers of each dense block.")] = (4, 4, 4)
     growth: Annotated[int, "[1, inf)", Doc("Channels that each layer adds.")] = 12
@@ -133,6 +140,14 @@ class DenseNet(ConvNet):
         Doc("First layers: a convolution 3x3, or 7x7 and pooling that leave a fourth of the rows and columns."),
     ] = "small"
 
+    recompute: Annotated[
+        bool,
+        Doc(
+            "Whether layers of blocks are computed again on the way back instead of kept: the same numbers in less "
+            "memory and more time (gradient checkpointing)."
+        ),
+    ] = False
+
     def check_parameters(self) -> None:
         super().check_parameters()
         whole_numbers("depths", self.depths, tuple(range(1, 17)), "a number for each block")
@@ -140,7 +155,7 @@ class DenseNet(ConvNet):
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
             "depths": tuple(map(int, self.depths)), "growth": int(self.growth), "first": int(self.first),
-            "bottleneck": int(self.bottleneck), "stem": self.stem,
+            "bottleneck": int(self.bottleneck), "stem": self.stem, "recompute": self.recompute,
         }  # fmt: skip
 
     def min_batch_size(self) -> int:
