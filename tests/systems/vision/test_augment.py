@@ -139,9 +139,7 @@ def test_predictions_are_of_the_pictures_as_they_are_and_a_saved_fit_says_what_i
 
 def test_validation_rows_are_judged_as_they_are():
     held = (IMAGES[:6], CODES[:6])
-    moved = net(augment="jitter(brightness=0.9)", learning_rate=1e-12, norm="none").fit(
-        IMAGES, CODES, validation=held
-    )
+    moved = net(augment="jitter(brightness=0.9)", learning_rate=1e-12, norm="none").fit(IMAGES, CODES, validation=held)
     still = net(augment="none", learning_rate=1e-12, norm="none").fit(IMAGES, CODES, validation=held)
     gaps = [
         abs(moved.history_[one][0] - still.history_[one][0]) for one in ("validation_cross_entropy", "cross_entropy")
