@@ -102,12 +102,12 @@ def test_transparent_pixels_need_a_background(tmp_path):
         layers = picture(channels=channels)
         layers[..., -1] = np.where(picture(seed=2) > 128, 255, 51)
         file = save(tmp_path / name, layers)
-        with pytest.raises(UserError, match=r"transparent .*--background white"):
+        with pytest.raises(UserError, match=r"transparent .*--backdrop white"):
             load(file)
         for word, behind in (("white", 255), ("black", 0)):
             alpha = layers[..., -1:].astype(float) / 255
             wanted = alpha * layers[..., :-1] + (1 - alpha) * behind
-            found = pixels(load(File(file, background=word)))[0].reshape(wanted.shape)
+            found = pixels(load(File(file, backdrop=word)))[0].reshape(wanted.shape)
             assert np.abs(found - wanted).max() <= 1
         layers[..., -1] = 255  # an opaque image is no matter
         opaque = pixels(load(save(tmp_path / name, layers)))[0]
@@ -154,7 +154,7 @@ def test_forms_are_refused_where_they_say_nothing(tmp_path):
     for options, words in (
         ({"broken": "no"}, "refuse or skip"),
         ({"depth": 8}, "text"),
-        ({"background": "red"}, "white"),
+        ({"backdrop": "red"}, "white"),
     ):
         with pytest.raises(UserError, match=words):
             File("p", **options)
@@ -220,7 +220,7 @@ def folder(tmp_path_factory) -> Path:
     return mixed(tmp_path_factory.mktemp("mixed") / "scans", 240, BAD)
 
 
-OPTIONS = {"background": "white", "depth": "8", "framing": "resize-crop"}
+OPTIONS = {"backdrop": "white", "depth": "8", "framing": "resize-crop"}
 
 
 def test_a_folder_with_broken_images_is_refused_or_read_without_them(folder):
@@ -251,7 +251,7 @@ def test_a_run_says_the_broken_once_and_reads_the_same_images_again(folder, tmp_
         "12x12",
         "--broken",
         "skip",
-        "--background",
+        "--backdrop",
         "white",
         "--depth",
         "8",

@@ -23,7 +23,7 @@ _HELP = {
     "[default refuse]",
     "framing": "How images are brought to --resize: stretched, in proportion and then cropped, or cropped alone. "
     "[default resize]",
-    "background": "What stands behind transparent pixels of images, which are refused without it.",
+    "backdrop": "What stands behind transparent pixels of images, which are refused without it.",
     "depth": "Bring images of 16 bits to 256 levels, so that they go with others.",
 }
 _TAKES = {"encoding": "NAME", "separator": "TEXT", "decimal": "MARK", "thousands": "MARK"}

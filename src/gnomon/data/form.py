@@ -15,7 +15,7 @@ SPACE = "space"
 """The separator that is a run of blanks and tabs."""
 OF_IMAGES = {
     "broken": ("refuse", "skip"), "framing": ("resize", "resize-crop", "center-crop"),
-    "background": ("white", "black"), "depth": ("8",),
+    "backdrop": ("white", "black"), "depth": ("8",),
 }  # fmt: skip
 """What is said of images, and in which words."""
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", " ": SPACE, "whitespace": SPACE}
@@ -42,7 +42,7 @@ class Form:
     framing : {"resize", "resize-crop", "center-crop"}, optional
         How images are brought to the size that is asked for: stretched (the default), in proportion until they cover
         it and then cropped around their center, or cropped alone.
-    background : {"white", "black"}, optional
+    backdrop : {"white", "black"}, optional
         What stands behind transparent pixels of images, which are refused without it.
     depth : {"8"}, optional
         Images of 16 bits are brought to 256 levels, so that they go with others.
@@ -59,7 +59,7 @@ class Form:
     thousands: str | None = None
     broken: str | None = None
     framing: str | None = None
-    background: str | None = None
+    backdrop: str | None = None
     depth: str | None = None
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ class File(os.PathLike[str]):
     path : path
     encoding, separator, decimal, thousands : str, optional
         Of a text; see `Form`.
-    broken, framing, background, depth : str, optional
+    broken, framing, backdrop, depth : str, optional
         Of a folder of images, or a single one; see `Form`.
 
     Examples
@@ -153,14 +153,14 @@ class File(os.PathLike[str]):
         thousands: str | None = None,
         broken: str | None = None,
         framing: str | None = None,
-        background: str | None = None,
+        backdrop: str | None = None,
         depth: str | None = None,
     ) -> None:
         try:
             self.path = os.fspath(path)
         except TypeError:
             raise UserTypeError.must("path", "be the path of a file", path) from None
-        self.form = Form(encoding, separator, decimal, thousands, broken, framing, background, depth)
+        self.form = Form(encoding, separator, decimal, thousands, broken, framing, backdrop, depth)
 
     def __fspath__(self) -> str:
         return self.path

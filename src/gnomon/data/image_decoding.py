@@ -113,10 +113,10 @@ def _opaque(image: Any, form: Form, where: str) -> Any:
     layers = image.convert("RGBA")
     if layers.getextrema()[3] == (255, 255):
         return image
-    if form.background is None:
-        remedy = "put it on one: --background white, in Python File(path, background='white')"
+    if form.backdrop is None:
+        remedy = "put it on one: --backdrop white, in Python File(path, backdrop='white')"
         raise UserValueError("the image is transparent", where, remedy)
-    found = Image.alpha_composite(Image.new("RGBA", layers.size, form.background), layers)
+    found = Image.alpha_composite(Image.new("RGBA", layers.size, form.backdrop), layers)
     return found.convert("L" if image.mode in ("LA", "La", "L") else "RGB")
 
 

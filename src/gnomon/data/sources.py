@@ -54,7 +54,7 @@ def facts(file: Path) -> tuple[str, ...]:
     Examples
     --------
     >>> facts(Path("a.txt")), facts(Path("cat.png"))
-    (('encoding',), ('broken', 'framing', 'background', 'depth'))
+    (('encoding',), ('broken', 'framing', 'backdrop', 'depth'))
     """
     ending = kind(file)
     if ending in TABLES:
