@@ -33,6 +33,12 @@ class Bernoulli:
     def __init__(self, logits: Any) -> None:
         self.logits = logits
 
+    @classmethod
+    def of(cls, probs: Any) -> Bernoulli:
+        """Those of these probabilities of a 1, an array of float32 or float64 with values in [0, 1]."""
+        with np.errstate(divide="ignore"):
+            return cls(np.log(probs) - np.log1p(-probs))
+
     @property
     def mean(self) -> Any:
         """sigmoid(logits)."""

@@ -40,6 +40,12 @@ class Joined:
     def __init__(self, parts: list[Any], cuts: list[slice]) -> None:
         self.parts, self.cuts = parts, cuts
 
+    @classmethod
+    def of(cls, parts: list[Any]) -> Joined:
+        """Each of so many columns as its mean has."""
+        ends = np.cumsum([0, *(part.mean.shape[1] for part in parts)]).tolist()
+        return cls(parts, [slice(a, b) for a, b in pairwise(ends)])
+
     @property
     def mean(self) -> Any:
         """Means side by side."""

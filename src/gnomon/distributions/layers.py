@@ -112,16 +112,16 @@ class OneHot:
 
     def log_prob(self, x: Any) -> Any:
         """Log probability of each row in nats."""
-        return (self._grouped(x) * ops.log_softmax(self._grouped(self.logits))).sum((-1, -2))
+        return self.log_terms(x).sum(-1)
 
     def log_terms(self, x: Any) -> Any:
         """The same column by column, shape of x: of a group all of it stands at the column of its 1."""
-        return (self._grouped(x) * ops.log_softmax(self._grouped(self.logits))).reshape(x.shape)
+        return _times(self._grouped(x), ops.log_softmax(self._grouped(self.logits))).reshape(x.shape)
 
     def entropy(self) -> Any:
         """Entropy of each row in nats."""
         log_p = ops.log_softmax(self._grouped(self.logits))
-        return -(ops.softmax(self._grouped(self.logits)) * log_p).sum((-1, -2))
+        return -_times(ops.softmax(self._grouped(self.logits)), log_p).sum((-1, -2))
 
 
 class Gaussians:
@@ -171,6 +171,13 @@ class Gaussians:
     def entropy(self) -> Any:
         """Differential entropy of each row in nats."""
         return 0.5 * (1 + LOG_2_PI - self.log_precision + 0 * self.mean).sum(-1)
+
+
+def _times(share: Any, log_p: Any) -> Any:
+    """share * log_p, 0 where the share is 0 although the column never comes."""
+    if isinstance(log_p, np.ndarray):
+        return share * np.where(share == 0, log_p.dtype.type(0), log_p)
+    return share * log_p.where(share != 0, 0.0)
 
 
 def exp(x: Any) -> Any:

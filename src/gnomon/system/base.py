@@ -360,6 +360,11 @@ class System(TakesRows, Seeded, SaysUnfitted, BaseEstimator):
         return -self.log_prob(X)
 
     @verb
+    def score_samples(self, X: Any) -> Array:
+        """Log density of each row in nats, shape (n,), by scikit-learn's name: minus `anomaly_score`."""
+        return -self.anomaly_score(X)
+
+    @verb
     def bits_per_dim(self, X: Any) -> Score:
         """Mean of -log2 p(x) per column, lower is better; of a density it depends on the columns' units."""
         if not self.domain.is_table:

@@ -202,9 +202,13 @@ class DBNModel(Module):
 
     def means_up(self, x: Array, last: int | None = None) -> list[Array]:
         """Means of the hidden layers up to number `last`, all by default, each from those of the layer below."""
-        found: list[Array] = []
+        return [layer.mean for layer in self.layers_up(x, last)]
+
+    def layers_up(self, x: Array, last: int | None = None) -> list[Distribution]:
+        """Distributions of the hidden layers up to number `last`, each given the means of the layer below."""
+        found: list[Distribution] = []
         for k in range(1, (self.depth if last is None else last) + 1):
-            found.append(self.upward(k, found[-1] if found else x).mean)
+            found.append(self.upward(k, found[-1].mean if found else x))
         return found
 
     def draw_up(self, x: Array, noise: Noise, last: int | None = None) -> list[Array]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from gnomon import contracts
 from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
+from gnomon.distributions.joined import Joined
 from gnomon.errors import UserValueError
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.inference.variational.mean_field import (
@@ -130,8 +131,18 @@ class DeepMachine(BinaryRows, DensityMachine):
         """
         return self._solution(self.to_visible(X), steps=steps, tol=tol, damping=damping)
 
+    def _guess(self, rows: Array) -> contracts.State | None:
+        """Means that mean field begins at; None for the middle."""
+        return None
+
     def _solution(self, rows: Array, **options: Any) -> MeanFieldSolution:
-        return mean_field_solution(self.model_, {VISIBLE: rows}, **options)
+        return mean_field_solution(self.model_, {VISIBLE: rows}, start=self._guess(rows), **options)
+
+    def _hidden_posterior(self, rows: Array) -> Joined:
+        """Mean field: all units of all layers as if they were independent given the row."""
+        start = self._guess(rows)
+        found = factorized_posterior(self.model_, {VISIBLE: rows}, steps=100, tol=1e-6, start=start)
+        return Joined.of([found[name] for name in self.model_.hidden])
 
     def _hidden_means(self, rows: Array) -> Array:
         means = self._solution(rows).means

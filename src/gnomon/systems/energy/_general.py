@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from gnomon import contracts
-from gnomon.contracts import Array
+from gnomon.contracts import Array, Distribution
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary
 from gnomon.distributions.units import BernoulliUnits
@@ -23,7 +23,7 @@ from gnomon.objectives.contrastive import EnergyObjective
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.energy._machine import EnergyMachine, RowMachine, coupled_start, posterior_means
+from gnomon.systems.energy._machine import EnergyMachine, RowMachine, coupled_start, posterior_means, posterior_of_bits
 from gnomon.systems.energy.connections import Connections, checked_pattern
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink, LateralLink, Link, MaskedLink
@@ -183,6 +183,9 @@ class GeneralHiddenMachine(GeneralMachine, EnergyMachine):
     resamples_rows: ClassVar[bool] = True  # hidden units of a row are drawn, once for each time that it is there
 
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 64
+
+    def _hidden_posterior(self, rows: Array) -> Distribution:
+        return posterior_of_bits(self.model_, rows, "hidden")
 
     def _hidden_means(self, rows: Array) -> Array:
         return self.model_.hidden_means(rows)

@@ -12,10 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from gnomon import contracts
 from gnomon.contracts import Array
 from gnomon.data.examples import Examples
+from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, Real, UnitInterval
+from gnomon.distributions.posteriors import MixedRows
 from gnomon.distributions.units import BernoulliUnits, CenteredGaussianUnits, Units
 from gnomon.errors import UserValueError
-from gnomon.inference.arrays import convert
+from gnomon.inference.arrays import convert, to_numpy
 from gnomon.inference.mcmc.gibbs import gibbs
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import concatenate, log_softmax, logsumexp, positive, sigmoid, softplus
@@ -83,6 +85,11 @@ class LabeledModel(LayeredMachine):
     def hidden_means(self, x: Array) -> Array:
         """E[h | v] of the hidden units of `fields`, the class summed out, shape (n, n_hidden)."""
         return (self.class_proba(x)[:, :, None] * sigmoid(self.fields(x))).sum(1)
+
+    def hidden_posterior(self, x: Array) -> MixedRows:
+        """p(h | v), the class summed out: a mixture over the classes of independent bits."""
+        fields, log_p = to_numpy(self.fields(x)), to_numpy(self.class_log_proba(x))
+        return MixedRows(log_p, lambda rows, codes: Bernoulli(fields[rows, codes]))
 
     def hidden_modes(self, x: Array) -> Array:
         """The h of the class and hidden bits that are most probable together, shape (n, n_hidden)."""
@@ -184,6 +191,9 @@ class LabeledMachine(StandardizedMachine, EnergyMachine, TakesUnlabeled, OnlineC
 
     def class_log_proba(self, rows: Array) -> Array:
         return self.model_.class_log_proba(self._scaled(rows))
+
+    def _hidden_posterior(self, rows: Array) -> MixedRows:
+        return self.model_.hidden_posterior(rows)
 
     def latent_means(self, rows: Array) -> Array:
         return self.model_.hidden_means(self._scaled(rows))

@@ -11,10 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
-from gnomon.contracts import Array, Group, Procedure
+from gnomon.contracts import Array, Distribution, Group, Procedure
 from gnomon.data.dataset import fingerprint
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
+from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import UnitInterval
 from gnomon.errors import Diverged, UserValueError
 from gnomon.evaluation.density import density_score
@@ -25,6 +26,7 @@ from gnomon.inference.arrays import convert, to_numpy
 from gnomon.inference.blocks import bits, smallest_keep
 from gnomon.inference.exact.modes import most_probable
 from gnomon.inference.exact.moments import posterior_moments
+from gnomon.inference.exact.of_block import posterior_of_block
 from gnomon.inference.mcmc.gibbs import gibbs, mean_field
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.sparse import by_rows, in_full, is_sparse
@@ -48,6 +50,7 @@ __all__ = [
     "ConfinedSteps", "DensityMachine", "EnergyMachine", "GibbsSteps", "JudgedMachine", "MachineSystem", "RowMachine",
     "StandardizedMachine",
     "TwoLayerMachine", "coupled_start", "posterior_means", "posterior_modes",
+    "posterior_of_bits",
 ]  # fmt: skip
 
 EXACT_HIDDEN = 12
@@ -216,6 +219,10 @@ class EnergyMachine(LatentCodes, MachineSystem):
     def _n_features_out(self) -> int:
         return cast(int, self.model_.sizes["hidden"])
 
+    def latent_posterior(self, rows: Array) -> Distribution:
+        """p(h | v), exact where hidden units are independent given a row or few enough to be enumerated."""
+        return self._hidden_posterior(self._scaled(in_full(rows)))
+
     def latent_means(self, rows: Array) -> Array:
         """P(h = 1 | v) of bits, shape (n, n_hidden)."""
         return self._hidden_means(self._scaled(rows))
@@ -223,6 +230,9 @@ class EnergyMachine(LatentCodes, MachineSystem):
     def latent_modes(self, rows: Array) -> Array:
         """The most probable hidden states, all layers taken together."""
         return cast(Array, by_rows(self._hidden_modes, self._scaled(rows)))
+
+    def _hidden_posterior(self, rows: Array) -> Distribution:
+        return self.model_.conditional("hidden", {"visible": rows})
 
     def _hidden_means(self, rows: Array) -> Array:
         means = by_rows(lambda part: self.model_.conditional("hidden", {"visible": part}).mean, rows)
@@ -362,6 +372,14 @@ def posterior_means(model: Any, x: Array) -> dict[str, Array]:
         order = [block for block in model.blocks if block != "visible"]
         return mean_field(model, {"visible": (x, None)}, steps=200, tol=1e-6, order=order)
     return {name: convert(mean, x) for name, (mean, _) in posterior_moments(model, given, limit=EXACT_HIDDEN).items()}
+
+
+def posterior_of_bits(model: Any, x: Array, block: str) -> Distribution:
+    """The distribution of the bits of a hidden layer given the rows, as exact as `posterior_means`."""
+    kept = smallest_keep(model, ("visible",))
+    if bits(model, (one for one in kept if one != "visible")) > EXACT_HIDDEN:
+        return Bernoulli.of(posterior_means(model, x)[block])
+    return posterior_of_block(model, {"visible": x}, block, limit=EXACT_HIDDEN)
 
 
 def posterior_modes(model: Any, x: Array) -> dict[str, Array]:

@@ -227,6 +227,11 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
         return -self.log_prob(X, y)
 
     @available_if(lambda self: not hasattr(self, "model_") or self.model_.exact)
+    def score_samples(self, X: Any, y: Any = None) -> Array:
+        """Log p(y | x) of each row in nats, shape (n,): `log_prob` by scikit-learn's name."""
+        return self.log_prob(X, y)
+
+    @available_if(lambda self: not hasattr(self, "model_") or self.model_.exact)
     def bits_per_dim(self, X: Any, y: Any = None) -> Score:
         """Mean of -log2 p(y | x) per output, lower is better; of a density it depends on the outputs' units."""
         values = self.anomaly_score(X, y) / (np.log(2) * self.model_.sizes["visible"])

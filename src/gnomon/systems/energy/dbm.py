@@ -18,7 +18,6 @@ from gnomon.distributions.domains import Domain, Real
 from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits, Units
 from gnomon.distributions.whole import WordCounts
 from gnomon.distributions.word_counts import WordCountUnits
-from gnomon.inference.variational.mean_field import MeanFieldSolution, mean_field_solution
 from gnomon.inference.variational.recognition import RecognitionNetwork
 from gnomon.recipes.fields import Doc
 from gnomon.systems.energy._binary import check_layers, lent, on_its_device
@@ -324,5 +323,5 @@ class DBM(CountedDocuments):
         on_its_device(whole.model).begin_recognition()
         return super()._joint(whole)
 
-    def _solution(self, rows: Array, **options: Any) -> MeanFieldSolution:
-        return mean_field_solution(self.model_, {VISIBLE: rows}, start=self.model_.guess(rows), **options)
+    def _guess(self, rows: Array) -> contracts.State | None:
+        return self.model_.guess(rows)

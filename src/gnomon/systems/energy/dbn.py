@@ -20,6 +20,7 @@ from gnomon.data.dataset import fingerprint
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Domain, Real, UnitInterval
 from gnomon.distributions.harmonium_units import PoissonUnits, TruncatedExponentialUnits
+from gnomon.distributions.joined import Joined
 from gnomon.distributions.units import BernoulliUnits, CenteredScaledGaussianUnits, Units
 from gnomon.distributions.whole import Counts
 from gnomon.errors import UserValueError
@@ -30,6 +31,7 @@ from gnomon.inference.arrays import to_numpy
 from gnomon.inference.mcmc.gibbs import Clamp, gibbs
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ops import concatenate
+from gnomon.numeric.sparse import in_full
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
@@ -280,6 +282,10 @@ class DBN(FillsByLayers, DeepChains, LatentCodes, ChosenColumns):
         array of shape (n, units of all hidden layers)
         """
         return super().transform(X, method=method)
+
+    def latent_posterior(self, rows: Array) -> Joined:
+        """Of the way up, each layer given the means of the one below it: an approximation above the lowest of one."""
+        return Joined.of(self.model_.layers_up(self._scaled(in_full(rows))))
 
     def latent_means(self, rows: Array) -> Array:
         return concatenate(self.model_.means_up(self._scaled(rows)), axis=1)

@@ -10,11 +10,13 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
-from gnomon.contracts import Array
+from gnomon.contracts import Array, Distribution
 from gnomon.data.examples import Examples
+from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.errors import UserValueError
 from gnomon.inference.exact.modes import most_probable
+from gnomon.inference.exact.of_block import posterior_of_block
 from gnomon.recipes.fields import Doc
 from gnomon.system.latent_codes import LatentCodes, check_method
 from gnomon.systems.energy.conditional_rbm import EXACT_BITS, UNITS, ConditionalRBM
@@ -142,6 +144,32 @@ class GatedRBM(LatentCodes, ConditionalRBM):
         x, outcomes = self._pairs(X, y)
         units: Any = self.model_.given(x).conditional("hidden", {"visible": outcomes})
         return np.asarray(units.mean if method == "mean" else units.mode)
+
+    def posterior(self, X: Any, y: Any = None) -> Distribution:
+        """p(h | x, y) of the mapping units, exact; without y p(h | x), with y summed out.
+
+        The latter is exact with up to 12 hidden units, or outputs of 0 and 1; beyond that independent units stand for
+        it that have the means of chains.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of shape (n,) or (n, t), optional
+
+        Returns
+        -------
+        Distribution
+            Of n rows of n_hidden bits: ``mean``, ``log_prob`` and ``sample``.
+        """
+        if y is None:
+            return super().posterior(X)
+        x, outcomes = self._pairs(X, y)
+        return self.model_.given(x).conditional("hidden", {"visible": outcomes})
+
+    def latent_posterior(self, rows: Array) -> Distribution:
+        if not self.model_.exact:
+            return Bernoulli.of(self.latent_means(rows))
+        return posterior_of_block(self.model_.released, {CONDITION: self._scaled(rows)}, "hidden", limit=EXACT_BITS)
 
     def latent_means(self, rows: Array) -> Array:
         return self._means(self._scaled(rows), "hidden")

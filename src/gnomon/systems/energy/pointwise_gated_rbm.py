@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 
 from gnomon import contracts
-from gnomon.contracts import Array
+from gnomon.contracts import Array, Distribution
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Binary, UnitInterval
 from gnomon.distributions.units import BernoulliUnits, Units
@@ -15,7 +15,7 @@ from gnomon.objectives.contrastive import PCD
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.energy._binary import BinaryRows
-from gnomon.systems.energy._machine import DensityMachine, posterior_means
+from gnomon.systems.energy._machine import DensityMachine, posterior_means, posterior_of_bits
 from gnomon.systems.energy.layered import LayeredMachine
 from gnomon.systems.energy.links import DenseLink, Link
 from gnomon.systems.energy.three_way import MaskLink
@@ -126,6 +126,9 @@ class PointwiseGatedRBM(BinaryRows, DensityMachine):
     def weights_(self) -> Array:
         """W."""
         return self.model_.state()["weight"]
+
+    def _hidden_posterior(self, rows: Array) -> Distribution:
+        return posterior_of_bits(self.model_, rows, "hidden")
 
     def _hidden_means(self, rows: Array) -> Array:
         return posterior_means(self.model_, rows)["hidden"]

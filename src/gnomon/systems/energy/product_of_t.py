@@ -18,6 +18,7 @@ from gnomon.data.examples import Examples
 from gnomon.distributions.correlated_units import CorrelatedGaussianUnits, UnheldGaussianUnits
 from gnomon.distributions.domains import Real
 from gnomon.distributions.gamma_units import GammaUnits, standard_gamma
+from gnomon.distributions.joined import Joined
 from gnomon.distributions.layers import LOG_2_PI
 from gnomon.distributions.units import BernoulliUnits, Units
 from gnomon.errors import UserValueError
@@ -375,6 +376,10 @@ class ProductOfT(StandardizedMachine, DensityMachine):
 
     def _hidden_modes(self, rows: Array) -> Array:
         return join(posterior_modes(self.model_, rows), self._hidden_blocks)
+
+    def _hidden_posterior(self, rows: Array) -> Joined:
+        given = self.model_.rest({"visible": rows})
+        return Joined.of([given[block] for block in self._hidden_blocks])
 
     def _hidden_means(self, rows: Array) -> Array:
         blocks = self._hidden_blocks

@@ -55,12 +55,16 @@ class FactorIntegrals:
             found[rows] = logsumexp(log_w, axis=1)
         return np.where(known.any(1), found, 0.0)
 
-    def latent_mean(self, x: Array) -> Floats:
-        """E[z | x], (n, k)."""
-        found = np.zeros((len(x), self.model.components.shape[1]))
+    def latent_moments(self, x: Array) -> tuple[Floats, Floats]:
+        """E[z | x], (n, k), and Cov[z | x], (n, k, k)."""
+        k = self.model.components.shape[1]
+        mean, covariance = np.zeros((len(x), k)), np.zeros((len(x), k, k))
         for rows, z, log_w in self._nodes(x, np.ones(np.shape(x), np.bool_)):
-            found[rows] = (_shares(log_w)[:, None] @ z)[:, 0]
-        return found
+            share = _shares(log_w)[:, :, None]
+            mean[rows] = (share * z).sum(1)
+            away = z - mean[rows][:, None]
+            covariance[rows] = (share * away).swapaxes(1, 2) @ away
+        return mean, covariance
 
     def moments(self, x: Array, missing: Mask) -> CellMoments:
         """Log probability of the known cells, mean and variance of each missing one given them."""

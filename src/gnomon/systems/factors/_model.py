@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gnomon.contracts import Array, Noise
+from gnomon.distributions.posteriors import NormalRows
 from gnomon.inference.exact.cells import CellMoments, NormalCells
 
 __all__ = ["FLOOR", "PPCAModel"]
@@ -102,6 +103,10 @@ class PPCAModel:
     def latent_mean(self, x: Array) -> Array:
         """E[z | observed values], shape (n, k)."""
         return self._posterior(x)[0]
+
+    def posterior(self, x: Array) -> NormalRows:
+        """p(z | observed values), exact: with one covariance where all values are observed."""
+        return NormalRows(*self._posterior(x)[:2])
 
     def latent_covariance(self, x: Array) -> Array:
         """Cov[z | observed values], shape (n, k, k)."""

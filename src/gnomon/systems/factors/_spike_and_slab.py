@@ -13,6 +13,8 @@ from scipy.special import expit, log_expit, logsumexp, xlogy
 from sklearn.utils.metaestimators import available_if
 
 from gnomon.contracts import Array, Noise
+from gnomon.distributions.posteriors import FamilyRows
+from gnomon.distributions.spike_and_slab import SpikeAndSlab
 from gnomon.errors import UserValueError
 from gnomon.inference.exact.enumeration import states
 
@@ -241,6 +243,11 @@ class SpikeAndSlabSparseCodingModel:
         h, s = found["spikes"], found["slabs"]
         after = np.multiply(*self.best(self.drive(x, h * s)))
         return SpikeAndSlabCodes(h, s, self.elbo(x, h, s), np.abs(after - h * s).max(1))
+
+    def posterior(self, x: Array) -> FamilyRows:
+        """Structured mean field of h s: 0, or normal where the spike is on, each component by itself."""
+        found, (_, _, variance) = self.codes(x), self._weights()
+        return FamilyRows(SpikeAndSlab(found.spikes, found.slabs, np.broadcast_to(variance**0.5, found.spikes.shape)))
 
     def approximate(self, x: Array, start: Mapping[str, Array] | None = None) -> dict[str, Array]:
         """``spikes`` and ``slabs`` of each row, (n, m) each: see `codes`."""

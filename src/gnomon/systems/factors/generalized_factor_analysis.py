@@ -16,9 +16,9 @@ from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.distributions.domains import Binary, Real
+from gnomon.distributions.posteriors import NormalRows
 from gnomon.distributions.whole import Counts
 from gnomon.errors import UserValueError
-from gnomon.inference.exact.linear_gaussian import GaussianPosterior
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
@@ -205,15 +205,13 @@ class GeneralizedFactorAnalysis(FillsGaps, LatentCodes, Iterated, System):
     def _n_features_out(self) -> int:
         return self.n_components
 
-    def posterior(self, X: Any) -> GaussianPosterior:
-        """The normal q(z | x) of each row of the highest bound: ``mean`` (n, k) and ``covariance`` (n, k, k)."""
-        return self.model_.posterior(self._rows(X))
+    def latent_posterior(self, rows: Array) -> NormalRows:
+        """A normal in the place of p(z | x): with its mean and covariance, or of the highest bound beyond two factors.
 
-    def latent_means(self, rows: Array) -> Array:
-        """E[z | x]: on a grid of up to two factors, else of the normal q."""
+        The former are integrals on a grid.
+        """
         model = self.model_
-        found = FactorIntegrals(model).latent_mean(rows) if model.exact else model.posterior(rows).mean
-        return found.astype(rows.dtype)
+        return NormalRows(*(FactorIntegrals(model).latent_moments(rows) if model.exact else model.posterior(rows)))
 
     def latent_modes(self, rows: Array) -> Array:
         """z of the highest p(x, z), exact: the log joint is concave."""

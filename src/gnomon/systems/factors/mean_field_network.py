@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon.contracts import Array, Noise
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
+from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Labels, Real
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
@@ -161,6 +162,10 @@ class MeanFieldNetwork(FillsGaps, LatentCodes, ByGradient, Standardized, HasDtyp
         with torch.no_grad():
             found: Array = self.model_(torch.tensor(rows, device=self.model_.device), int(steps)).cpu().numpy()
         return found
+
+    def latent_posterior(self, rows: Array) -> Bernoulli:
+        """Independent units with the state after the rounds of the fit as chances: mean field, an approximation."""
+        return Bernoulli.of(self.latent_means(rows))
 
     def latent_means(self, rows: Array) -> Array:
         """The state after the rounds of the fit."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
+from gnomon.distributions.posteriors import NormalRows
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import seed_of
 from gnomon.recipes.fields import Doc
@@ -331,6 +332,10 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
         """Covariance of the density, shape (d, d), in the units of the columns as they were given."""
         check_is_fitted(self)
         return self.model_.covariance() * np.outer(self._units(), self._units())
+
+    def latent_posterior(self, rows: Array) -> NormalRows:
+        """p(z | observed values), exact."""
+        return self.model_.posterior(rows)
 
     def latent_means(self, rows: Array) -> Array:
         """E[z | observed values], shape (n, n_components)."""

@@ -14,6 +14,7 @@ from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.data.preprocessing import standardization
 from gnomon.distributions.domains import Real
+from gnomon.distributions.posteriors import FamilyRows
 from gnomon.errors import UserValueError
 from gnomon.recipes.fields import Doc
 from gnomon.system.base import System
@@ -133,9 +134,8 @@ class SpikeAndSlabSparseCoding(FillsGaps, LatentCodes, Standardized, Iterated, S
         """
         return super().transform(X, method=method)
 
-    def latent_means(self, rows: Array) -> Array:
-        found = self.model_.codes(rows)
-        return (found.spikes * found.slabs).astype(rows.dtype)
+    def latent_posterior(self, rows: Array) -> FamilyRows:
+        return self.model_.posterior(rows)
 
     def latent_modes(self, rows: Array) -> Array:
         return self.model_.modes(rows).astype(rows.dtype)

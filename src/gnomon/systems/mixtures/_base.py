@@ -18,6 +18,7 @@ from gnomon.data.batches import Batches
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout, Rows
 from gnomon.distributions.arrays import is_empty, row_weights
+from gnomon.distributions.layers import OneHot
 from gnomon.errors import UserValueError
 from gnomon.inference.exact.cells import CellMoments, chosen_components, mixed_cells
 from gnomon.numeric.noise import Noise, seed_of
@@ -302,6 +303,10 @@ class Mixture(FillsExactly, LatentCodes, ClusterMixin, Iterated, System):
     @property
     def _n_features_out(self) -> int:
         return len(self.model_.weights)
+
+    def latent_posterior(self, rows: Array) -> OneHot:
+        """p(h | x), exact, of the indicators of the hidden component."""
+        return OneHot(self.model_.log_joint(rows), self._n_features_out)
 
     def latent_means(self, rows: Array) -> Array:
         """E[h | x] of the indicators of the hidden component: those of `predict_proba`."""

@@ -238,6 +238,10 @@ class GaussianClassifier(FillsExactly, Iterated, DrawsNothing, TakesUnlabeled, C
         """Surprise -log p(x) of each row in nats, shape (n,), whatever its class: the higher, the odder."""
         return -self.marginal_log_prob(X)
 
+    def score_samples(self, X: Any) -> Array:
+        """`marginal_log_prob` by scikit-learn's name: log density of each row in nats, shape (n,), of any class."""
+        return self.marginal_log_prob(X)
+
     def bits_per_dim(self, X: Any) -> Score:
         """Mean of -log2 p(x) per column, lower is better; it depends on the columns' units."""
         values = self.anomaly_score(X) / (np.log(2) * self.n_features_in_)

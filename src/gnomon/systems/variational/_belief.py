@@ -140,6 +140,15 @@ class BeliefNet(FillsByBelief, LatentCodes, OnlineModel, ByGradient, HasDtype):
         """
         return super().transform(X, method=method)
 
+    def latent_posterior(self, rows: Array) -> Any:
+        """p(h | x) where `log_prob` is there; else that of the recognition net, q(h | x), of tensors."""
+        import torch
+
+        if not self.model_.is_exact:
+            return super().latent_posterior(rows)
+        with torch.no_grad():
+            return self.model_.exact_posterior(torch.tensor(rows, device=self.model_.device))
+
     def latent_means(self, rows: Array) -> Array:
         """See `transform`."""
         codes: Array = self.model_.ask("exact_mean" if self.model_.is_exact else "latent_mean", rows)

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from gnomon.contracts import Noise
 from gnomon.distributions.linked import InLayer, LinkedBits
+from gnomon.distributions.posteriors import BitStates
 from gnomon.errors import UserTypeError
 from gnomon.inference.variational.sigmoid_bound import UnitField, mean_field_of_sigmoids
 from gnomon.nn.layers import dense
@@ -306,6 +307,10 @@ class BeliefNetModel(Module):
     def exact_mean(self, x: torch.Tensor) -> torch.Tensor:
         """E[h | x] of all hidden layers side by side, by sums over all their states."""
         return LayerSums(self).mean(x)
+
+    def exact_posterior(self, x: torch.Tensor) -> BitStates:
+        """p(h | x) of all hidden layers side by side, by the probabilities of all their states."""
+        return LayerSums(self).posterior(x)
 
     def exact_mode(self, x: torch.Tensor) -> torch.Tensor:
         """The most probable state of all hidden layers given each row."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gnomon.distributions.posteriors import BitStates
+from gnomon.inference.arrays import to_numpy
 from gnomon.inference.exact.enumeration import states
 
 if TYPE_CHECKING:
@@ -71,6 +73,11 @@ class LayerSums:
                 layers.append(share @ self.states[k + 1])
             found.append(torch.cat(layers, 1))
         return torch.cat(found)
+
+    def posterior(self, x: torch.Tensor) -> BitStates:
+        """p(h_1 | x), and p(h_{k+1} | h_k) of each further layer, by their states."""
+        upper = [table + self.marginals[k + 1] for k, table in enumerate(self.tables)]
+        return BitStates(to_numpy(torch.cat(self._joints(x))), [to_numpy(table) for table in upper])
 
     def mode(self, x: torch.Tensor) -> torch.Tensor:
         """The most probable state of all hidden layers together given each row."""

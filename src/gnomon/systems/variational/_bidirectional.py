@@ -10,7 +10,8 @@ import torch
 from sklearn.utils.metaestimators import available_if
 
 from gnomon.contracts import Noise
-from gnomon.inference.arrays import convert, where
+from gnomon.distributions.posteriors import BitStates
+from gnomon.inference.arrays import convert, to_numpy, where
 from gnomon.inference.exact.enumeration import states
 from gnomon.numeric.tensors import is_tensor
 from gnomon.systems.variational._belief_net import BeliefNetModel
@@ -77,6 +78,10 @@ class BidirectionalModel(BeliefNetModel):
     def exact_mean(self, x: torch.Tensor) -> torch.Tensor:
         """E[h | x] under p*."""
         return torch.cat([one.softmax(1) @ self._states() for one in self._geometric(x)])
+
+    def exact_posterior(self, x: torch.Tensor) -> BitStates:
+        """p*(h | x) of all hidden layers side by side."""
+        return BitStates(to_numpy(torch.cat(self._geometric(x))))
 
     def exact_mode(self, x: torch.Tensor) -> torch.Tensor:
         """The most probable state of all hidden layers given each row, under p*."""

@@ -61,10 +61,10 @@ class LatentEvidence(FillsByLatents):
         """The rows where the model computes."""
         return torch.tensor(self._rows(X), device=self.model_.device)  # a copy: rows may be read-only
 
-    def posterior(self, X: Any) -> Any:
-        """q(z | x) of the rows: a distribution of tensors with ``mean``, ``log_prob``, ``sample`` and ``entropy``."""
+    def latent_posterior(self, rows: Array) -> Any:
+        """q(z | x) of the encoder, an approximation: a distribution of tensors."""
         with torch.no_grad():
-            return self.model_.encode(self._tensor(X))
+            return self.model_.encode(torch.tensor(rows, device=self.model_.device))
 
     def log_prob_bound(self, X: Any, n_samples: int = DRAWS, *, proposal: str = "encoder") -> Score:
         """Mean log-likelihood by importance sampling, below the true one in expectation; its rows in ``pointwise``.
