@@ -33,8 +33,9 @@ def command(
 ) -> None:
     """Turn each row of DATA into its code under the model in the folder RUN: one named column for each number.
 
-    The code is what transform gives in Python, of latent variables the mean of their posterior: coordinates (ppca, vae), probabilities of hidden units (rbm), distances
-    to the centers (kmeans). Of latent variables --method map gives the most probable values in place of the means.
+    The code is what transform gives in Python: coordinates (ppca, vae), probabilities of hidden units (rbm), distances
+    to the centers (kmeans). Of latent variables it is the mean of their posterior; --method map gives the most probable
+    values in place of the means.
     """
     check_out(out, TABLES)
     from gnomon.system.saving import load

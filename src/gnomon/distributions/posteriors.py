@@ -17,7 +17,7 @@ from gnomon.distributions.conditional import draw_codes, running_sums
 from gnomon.distributions.family import Family, normal, uniform
 from gnomon.distributions.layers import LOG_2_PI
 
-__all__ = ["BitStates", "FamilyRows", "MixedRows", "NormalRows"]
+__all__ = ["BitStates", "FamilyRows", "MixedRows", "NormalVectors"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -26,7 +26,7 @@ PAIRS = 1 << 16
 """Rows times components that are looked at together."""
 
 
-class NormalRows:
+class NormalVectors:
     r"""A normal density for each row, :math:`N(m_i, C_i)`.
 
     Parameters
@@ -42,7 +42,7 @@ class NormalRows:
 
     Examples
     --------
-    >>> found = NormalRows(np.zeros((2, 2)), np.array([[[1.0, 0.5], [0.5, 1.0]]]))
+    >>> found = NormalVectors(np.zeros((2, 2)), np.array([[[1.0, 0.5], [0.5, 1.0]]]))
     >>> found.log_prob(np.zeros((2, 2))).round(4).tolist(), found.covariance.shape
     ([-1.694, -1.694], (2, 2, 2))
     """

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gnomon.contracts import Array, Noise
-from gnomon.distributions.posteriors import NormalRows
+from gnomon.distributions.posteriors import NormalVectors
 from gnomon.inference.exact.cells import CellMoments, NormalCells
 
 __all__ = ["FLOOR", "PPCAModel"]
@@ -104,9 +104,9 @@ class PPCAModel:
         """E[z | observed values], shape (n, k)."""
         return self._posterior(x)[0]
 
-    def posterior(self, x: Array) -> NormalRows:
+    def posterior(self, x: Array) -> NormalVectors:
         """p(z | observed values), exact: with one covariance where all values are observed."""
-        return NormalRows(*self._posterior(x)[:2])
+        return NormalVectors(*self._posterior(x)[:2])
 
     def latent_covariance(self, x: Array) -> Array:
         """Cov[z | observed values], shape (n, k, k)."""

@@ -16,7 +16,7 @@ from gnomon.contracts import Array, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import is_empty, row_weights
 from gnomon.distributions.domains import Binary, Real
-from gnomon.distributions.posteriors import NormalRows
+from gnomon.distributions.posteriors import NormalVectors
 from gnomon.distributions.whole import Counts
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise, seed_of
@@ -205,13 +205,13 @@ class GeneralizedFactorAnalysis(FillsGaps, LatentCodes, Iterated, System):
     def _n_features_out(self) -> int:
         return self.n_components
 
-    def latent_posterior(self, rows: Array) -> NormalRows:
+    def latent_posterior(self, rows: Array) -> NormalVectors:
         """A normal in the place of p(z | x): with its mean and covariance, or of the highest bound beyond two factors.
 
         The former are integrals on a grid.
         """
         model = self.model_
-        return NormalRows(*(FactorIntegrals(model).latent_moments(rows) if model.exact else model.posterior(rows)))
+        return NormalVectors(*(FactorIntegrals(model).latent_moments(rows) if model.exact else model.posterior(rows)))
 
     def latent_modes(self, rows: Array) -> Array:
         """z of the highest p(x, z), exact: the log joint is concave."""

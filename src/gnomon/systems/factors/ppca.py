@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.examples import Examples
 from gnomon.distributions.domains import Real
-from gnomon.distributions.posteriors import NormalRows
+from gnomon.distributions.posteriors import NormalVectors
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import seed_of
 from gnomon.recipes.fields import Doc
@@ -333,7 +333,7 @@ class PPCA(FillsExactly, LatentCodes, Iterated, FromSums):
         check_is_fitted(self)
         return self.model_.covariance() * np.outer(self._units(), self._units())
 
-    def latent_posterior(self, rows: Array) -> NormalRows:
+    def latent_posterior(self, rows: Array) -> NormalVectors:
         """p(z | observed values), exact."""
         return self.model_.posterior(rows)
 
