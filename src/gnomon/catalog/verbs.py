@@ -9,7 +9,7 @@ __all__ = ["HOOKS", "VERBS", "allows"]
 VERBS = {
     "log_prob": "HasLogProb",
     "anomaly_score": "HasLogProb",
-    "score_samples": "HasLogProb",
+    "score_samples": "HasLogProb and has_row_density",
     "bits_per_dim": "HasLogProb and not NextToken",
     "energy": "HasEnergy",
     "sample": "Samples",

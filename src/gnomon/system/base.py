@@ -72,6 +72,8 @@ class System(TakesRows, Seeded, SaysUnfitted, BaseEstimator):
     """Whether the hot loop multiplies with NumPy, beside which torch's threads would only spin."""
     labeled: ClassVar[bool] = False
     """Whether it learns from rows with labels."""
+    has_row_density: ClassVar[bool] = True
+    """Whether the density, where there is one, is that of a row, and not of a target given the row."""
     ordered_columns: ClassVar[bool] = False
     """Whether a column's place among the others says what it is, as in images and sequences."""
     scale_dependent: ClassVar[bool] = False

@@ -119,6 +119,7 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
     tasks: ClassVar[tuple[str, ...]] = ("regress",)
     model_class: ClassVar[type] = ConditionalRBMModel
     several: ClassVar[bool] = True
+    has_row_density: ClassVar[bool] = False
     domain = Real(largest=1e100)
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"objective": EnergyObjective}
     numpy_products: ClassVar[bool] = True
@@ -225,11 +226,6 @@ class ConditionalRBM(Standardized, GradientSteps, HasDtype, Regressor):
     def anomaly_score(self, X: Any, y: Any = None) -> Array:
         """Surprise -log p(y | x) of each row in nats, shape (n,): the higher, the odder the outputs given their row."""
         return -self.log_prob(X, y)
-
-    @available_if(lambda self: not hasattr(self, "model_") or self.model_.exact)
-    def score_samples(self, X: Any, y: Any = None) -> Array:
-        """Log p(y | x) of each row in nats, shape (n,): `log_prob` by scikit-learn's name."""
-        return self.log_prob(X, y)
 
     @available_if(lambda self: not hasattr(self, "model_") or self.model_.exact)
     def bits_per_dim(self, X: Any, y: Any = None) -> Score:
