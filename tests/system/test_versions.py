@@ -195,7 +195,7 @@ def _log_likelihoods(net):
     [
         ("flop", "vote", "no versions 'flop'"), ("flip", "mean", "combine must be"), ("flip=2", "vote", "numbers of"),
         ("crops=0.3", "vote", "fraction in"), ("shifts=0", "vote", "at least 1 pixel"), ("shifts=a", "vote", "numbers"),
-        ("flip,flip", "vote", "may stand once"), ([], "vote", "list of versions"), ([3], "vote", "list of versions"),
+        ("flip,flip", "vote", "different kinds"), ([], "vote", "list of versions"), ([3], "vote", "list of versions"),
     ],
 )  # fmt: skip
 def test_what_are_no_versions_is_refused(net, sets, way, said):

@@ -314,8 +314,8 @@ class TTA:
     ) -> None:
         if combine not in get_args(Combine):
             raise UserValueError.must("combine", f"be {', '.join(get_args(Combine))}", combine)
-        asked = getattr(model, "class_log_proba", None)
-        if asked is None or getattr(model.domain, "view", "") != "images":
+        single = getattr(model, "class_log_proba", None)
+        if single is None or getattr(model.domain, "view", "") != "images":
             name = getattr(model, "name", type(model).__name__)
             raise UserTypeError(f"{name} does not classify images", "versions", "choose cnn, resnet or fcn, say")
         check_is_fitted(model)
@@ -323,8 +323,9 @@ class TTA:
         if not given or not all(isinstance(one, Versions) for one in given):
             raise UserTypeError.must("transforms", "be a text or a list of versions", transforms)
         if len({type(one) for one in given}) < len(given):
-            raise UserValueError("every set of versions may stand once", "versions", "leave one out")
-        self.transforms, self.combine, self._asked = sorted(given, key=lambda one: one.first), combine, asked
+            what = "sets of versions must be of different kinds, got two of one"
+            raise UserValueError(what, "versions", "leave one out")
+        self.transforms, self.combine, self._asked = sorted(given, key=lambda one: one.first), combine, single
         shape = getattr(model, "arguments_", {}).get("shape")
         self._wanted: Size | None = None if shape is None else (int(shape[0]), int(shape[1]))
         self.system = copy.copy(model)

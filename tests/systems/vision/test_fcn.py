@@ -245,5 +245,6 @@ def test_settings_that_make_no_network(options, said):
 @pytest.mark.slow
 @pytest.mark.spec("PRA-119")
 def test_the_digits_of_scenes_are_found():
-    found = gnomon.compare(["fcn"], "digit-scenes", verbose=False)
-    assert found.rows[0].score.value > 0.8
+    board = gnomon.compare([FCN(random_state=0)], "digit-scenes")[0]
+    assert board.lines[0].name.startswith("fcn")
+    assert board.lines[0].score.value > 0.8  # the most frequent label has 0.08
