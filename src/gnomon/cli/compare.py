@@ -12,7 +12,7 @@ from gnomon.cli import output
 from gnomon.cli.completion import systems_or_data
 from gnomon.cli.fit import RESIZE, SPLIT, SPLIT_SEED, column_name, column_names, image_size
 from gnomon.cli.form import file_of, form_options, taken
-from gnomon.cli.options import option_names, parse_system
+from gnomon.cli.options import apart, option_names, parse_system
 from gnomon.cli.preparing import preparation, prepare_options
 from gnomon.errors import UserError, UserValueError
 
@@ -174,7 +174,7 @@ def varied(names: list[str], vary: tuple[str, ...]) -> list[str]:
     """
     for one in vary:
         key, _, values = one.partition("=")
-        choices = [value.strip() for value in values.split(",")]
+        choices = [value.strip() for value in apart(values)]
         if not key.strip() or not all(choices):
             raise UserValueError(
                 f"--vary must be KEY=A,B,..., got {one!r}", "--vary", "such as --vary objective=cd,pcd"

@@ -13,7 +13,7 @@ from gnomon.recipes.parameters import in_interval
 from gnomon.recipes.slots import spellings
 from gnomon.recipes.synonyms import advice, suggestions
 
-__all__ = ["convert", "default", "flag", "option_names", "parse_system", "plain", "resolve_values", "values"]
+__all__ = ["apart", "convert", "default", "flag", "option_names", "parse_system", "plain", "resolve_values", "values"]
 
 TRUE, FALSE = ("true", "yes"), ("false", "no")
 MANY = {"int": "whole numbers", "float": "numbers", "str": "texts"}
@@ -247,6 +247,17 @@ def option_names(about: Card) -> Iterable[str]:
     yield from dict.fromkeys(address for address, _, _ in about.fields())
 
 
+def apart(text: str) -> list[str]:
+    """The parts of a text between commas that stand in no brackets.
+
+    Examples
+    --------
+    >>> apart("flip,crop(padding=1,fill=0.5)")
+    ['flip', 'crop(padding=1,fill=0.5)']
+    """
+    return re.split(r",(?![^(]*\))", text)
+
+
 def parse_system(text: str) -> tuple[str, dict[str, Any]]:
     """Name and constructor arguments of ``SYSTEM:key=value,...``.
 
@@ -263,7 +274,7 @@ def parse_system(text: str) -> tuple[str, dict[str, Any]]:
     name, _, rest = text.partition(":")
     about = card(name)
     given: dict[str, str] = {}
-    for part in re.split(r",(?![^(]*\))", rest) if rest else []:  # no comma within brackets
+    for part in apart(rest) if rest else []:
         key, equals, value = part.partition("=")
         key = key.strip()
         if not equals or not key:

@@ -107,6 +107,8 @@ def _text(value: Any) -> str:
         return "x".join(map(str, value))
     if isinstance(value, System):
         return value.name or type(value).__name__
+    if isinstance(value, str) and "\n" not in value:  # whole, since it goes back onto a command line
+        return value
     text = getattr(value, "__name__", None) or str(value)
     return text if len(text) <= 40 and "\n" not in text else type(value).__name__
 

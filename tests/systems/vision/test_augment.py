@@ -6,6 +6,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import gnomon
+from gnomon.cli.compare import varied
 from gnomon.cli.main import run
 from gnomon.cli.options import parse_system
 from gnomon.data import Batches
@@ -19,6 +20,7 @@ from gnomon.errors import UserError
 from gnomon.numeric.noise import Noise, recording
 from gnomon.objectives.losses import CrossEntropyLoss, Focal
 from gnomon.objectives.supervised import Supervised
+from gnomon.tasks.settings import title_of
 from gnomon.testing import Case, arrays_of
 from gnomon.training.group import Group
 from gnomon.training.launch import launch
@@ -97,6 +99,10 @@ def test_a_text_a_sum_and_a_chain_are_one_recipe():
     given = parse_system("cnn:augment=flip+crop(padding=1,fill=0.5),epochs=2")[1]
     assert given == {"augment": "chain", "epochs": 2, "augment__steps": "flip+crop(padding=1,fill=0.5)"}
     assert gnomon.make("cnn", **given).recipe("augment").parts == (RandomFlip(), PadAndCrop(1, 0.5))
+    title = title_of(gnomon.CNN(augment=joined))
+    assert gnomon.make(*parse_system(title)[:1], **parse_system(title)[1]).recipe("augment") == joined
+    both = varied(["cnn"], ("augment=none,flip+crop(padding=1,fill=0.5)",))
+    assert both == ["cnn:augment=none", "cnn:augment=flip+crop(padding=1,fill=0.5)"]
 
 
 @pytest.mark.parametrize(
