@@ -50,6 +50,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "bayesian-regression",
         {"weight_prior": "normal-inverse-gamma", "intercept": "normal", "standardize": True},
     ),
+    "cnn, whitened images": ("cnn", {"preprocess": "whitening"}),
     "bagging of softmax regressions": (
         "bagging",
         {"base": "softmax-regression", "base__epochs": 5, "max_samples": 0.7, "max_features": 0.5},
