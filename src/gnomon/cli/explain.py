@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gnomon.cli import completion, output
+from gnomon.cli import completion, looking, output
 from gnomon.cli.fit import TARGET, column_name
 from gnomon.cli.fitted import ask
 from gnomon.cli.form import with_form
@@ -34,15 +34,25 @@ SHOWN = 30
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="SEED", help="Of the shuffles.")
 @click.option("--score", metavar="NAME", help="The score that is watched; the first of gnomon evaluate by default.")
+@click.option(
+    "--how", type=click.Choice(looking.WAYS),
+    help="Of images: where a class is seen (grad-cam), which pixels move its score (gradient), what it needs "
+    "(occlusion), maps of a stage (features), nearest training images.  [default: grad-cam of convolutional networks]",
+)  # fmt: skip
+@click.option("-n", "n", type=click.IntRange(1), metavar="N", help="How many images, drawn at random.  [default: 6]")
+@click.option("--mistakes", is_flag=True, help="The mistakes of which the model is surest, in place of random images.")
+@click.option("--stage", type=int, metavar="K", help="Of features (0 by default) and grad-cam (-1, the last).")
+@click.option("--out", metavar="FILE", help="A new .png file of what is seen, or .npy with the maps.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, with all columns.")
 def command(
-    run: str, data: str | None, target: str | None, repeats: int, seed: int, score: str | None, as_json: bool
+    run: str, data: str | None, target: str | None, repeats: int, seed: int, score: str | None, how: str | None,
+    n: int | None, mistakes: bool, stage: int | None, out: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """What the predictions of the model in the folder RUN rest on.
 
     Coefficients with standard errors where the model is linear; the decrease of impurity where it is made of trees; and
     for every model how much worse it predicts when one column is shuffled, on DATA or on the rows that the fit held
-    out.
+    out. Of convolutional networks, and with --how of other classifiers of images, what they look at.
     """
     import numpy as np
 
@@ -57,6 +67,15 @@ def command(
         remedy = f"gnomon components {run} shows what it is made of" if has_parts else ""
         raise UserTypeError(what, run, remedy or f"gnomon info {system.name} shows what it can do")
     recipe = RunFolder.open(run).config.get("data", {})
+    if how is not None or hasattr(system, "grad_cam"):
+        if score is not None:
+            raise UserValueError("--score is of columns that are shuffled", "--score", "leave it out")
+        looking.tell(
+            run, data, target, system, looking.Wish(how or "grad-cam", n or 6, seed, mistakes, stage, out), as_json
+        )
+        return
+    if n is not None or mistakes or stage is not None or out is not None:
+        raise UserValueError("-n, --mistakes, --stage and --out are of images", run, "add --how, or leave them out")
     train, held, notes = _fitted_rows(recipe, system, run)
     columns = list(train.columns) if train is not None else list(recipe.get("features") or _names(system))
     found = Explanation(notes=notes)
@@ -91,6 +110,20 @@ def _fitted_rows(recipe: Any, system: Any, run: str) -> tuple[Any, Any, list[str
         return *parts(DataSpec.from_json(recipe), system), []
     except UserError as error:
         return None, None, [f"the data of the fit cannot be read again: {error}"]
+
+
+def training_rows(run: str, system: Any) -> tuple[Any, Any, Any]:
+    """The rows that a run was fitted to, with what the system takes of them and their labels.
+
+    Raises
+    ------
+    UserValueError
+        Rows that cannot be read again.
+    """
+    train, _, notes = _fitted_rows(RunFolder.open(run).config.get("data", {}), system, run)
+    if train is None:
+        raise UserValueError(notes[0], run, "fit to a file, or look in Python: net.nearest(X, train)")
+    return train, *_examples(system, train)
 
 
 def _names(system: Any) -> list[str]:

@@ -25,10 +25,13 @@ __all__ = ["command"]
 @click.option("--target", metavar="COLUMN", help=f"{TARGET} That of the fit by default.")
 @click.option("-n", "n", type=click.IntRange(1), default=12, show_default=True, metavar="N", help="How many rows.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="SEED", help="Another draws other rows.")
+@click.option("--mistakes", is_flag=True, help="The worst mistakes, these first, in place of random rows.")
 @click.option("--out", metavar="FILE", help="A new .csv or .parquet file; .png of images, wrong ones in a red frame.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def command(run: str, data: str | None, target: str | None, n: int, seed: int, out: str | None, as_json: bool) -> None:
-    """What the model in the folder RUN predicts of N rows drawn at random, beside what is true.
+def command(
+    run: str, data: str | None, target: str | None, n: int, seed: int, mistakes: bool, out: str | None, as_json: bool
+) -> None:  # fmt: skip
+    """What the model in the folder RUN predicts of N rows drawn at random, or of its mistakes, beside what is true.
 
     Of DATA, or of the rows that the fit held out. The rows go the way that they go in gnomon evaluate, and are shown as
     they were read.
@@ -44,8 +47,8 @@ def command(run: str, data: str | None, target: str | None, n: int, seed: int, o
     if "segment" in system.tasks:
         remedy = f"gnomon evaluate {run} --figures FOLDER draws images with the labels of their pixels"
         raise UserTypeError(f"{system.name} predicts a label for each pixel, not for each row", run, remedy)
-    rows, X, y = _held(run, system) if data is None else _given(run, data, target, system)
-    found = show_rows(system, task_of(system), rows, X, y, n, random_state=seed)
+    rows, X, y = rows_of(run, data, target, system, "show")
+    found = show_rows(system, task_of(system), rows, X, y, n, random_state=seed, worst=mistakes)
     columns = found.columns(rows)
     if out is not None and Path(out).suffix.lower() in PICTURES:
         if rows.images is None:
@@ -61,17 +64,29 @@ def command(run: str, data: str | None, target: str | None, n: int, seed: int, o
         output.written(len(found.places), "row", out)
     if out is None or rows.images is not None:
         header, lines = found.table(rows)
-        what = f"{counted(len(lines), 'held-out row' if data is None else 'row')} of {rows.name}, drawn at random"
+        which = "the model's worst mistakes" if mistakes else "drawn at random"
+        what = f"{counted(len(lines), 'held-out row' if data is None else 'row')} of {rows.name}, {which}"
         output.write(f"{what}:\n{output.table(header, [[str(one) for one in line] for line in lines])}")
 
 
-def _held(run: str, system: Any) -> tuple[Any, Any, Any]:
+def rows_of(run: str, data: str | None, target: str | None, system: Any, verb: str) -> tuple[Any, Any, Any]:
+    """The rows that a verb shows, with what the system is given and the truth: of DATA, or those that were held out.
+
+    Raises
+    ------
+    UserError
+        No such rows.
+    """
+    return _held(run, system, verb) if data is None else _given(run, data, target, system)
+
+
+def _held(run: str, system: Any, verb: str) -> tuple[Any, Any, Any]:
     """The rows that the fit held out, with what they are asked by and the truth."""
     from gnomon.tasks.fitting import parts, task_of
 
     recipe = RunFolder.open(run).config.get("data", {})
     if not (recipe.get("source") == NAMED and recipe.get("holdout")):
-        raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon show {run} DATA")
+        raise UserValueError(f"the fit in {run} held nothing out", "", f"name the data: gnomon {verb} {run} DATA")
     held = parts(DataSpec.from_json(recipe), system)[1]
     assert held is not None
     return held, *task_of(system).examples(held, system)

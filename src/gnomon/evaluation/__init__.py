@@ -56,7 +56,7 @@ _WHERE = {
     "model_comparison": ("ModelComparison", "compare_models"),
     "modes": ("ModeCoverage", "mode_coverage"),
     "occlusion": ("nearest_rows", "occlusion"),
-    "overlays": ("overlay_boxes",),
+    "overlays": ("overlay_boxes", "overlay_heat"),
     "overfit": ("OverfitReport", "overfit_tiny"),
     "partition": ("AIS", "Bracket", "BracketedNormalizer", "BridgeSampling", "Importance", "Linked", "log_partition"),
     "partition_tracking": ("PartitionTracker",),

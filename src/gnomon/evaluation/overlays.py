@@ -1,4 +1,4 @@
-"""Boxes drawn on images, and colors for the classes of pixels: arrays in, arrays out."""
+"""Boxes, maps over pixels, and colors for the classes of pixels on images: arrays in, arrays out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnomon.errors import UserValueError
 
-__all__ = ["label_colors", "overlay_boxes"]
+__all__ = ["label_colors", "overlay_boxes", "overlay_heat"]
 
 GOLDEN = 0.6180339887498949
 """Of the circle of hues, between two classes."""
@@ -96,3 +96,42 @@ def label_colors(codes: Any) -> NDArray[np.float64]:
     hue = (codes[..., None] * GOLDEN + np.array([0.0, 2.0, 1.0]) / 3) % 1
     strength = np.clip(np.abs(6 * hue - 3) - 1, 0, 1)
     return np.where(codes[..., None] < 0, 0.5, LIGHTEST * (1 - SATURATION * (1 - strength)))
+
+
+def overlay_heat(images: ArrayLike, maps: ArrayLike, *, strength: float = 0.8) -> NDArray[np.float64]:
+    """Images in gray with a map over each: red where it is above 0, blue below, the stronger the further.
+
+    Parameters
+    ----------
+    images : array of shape (n, rows, columns) or (n, rows, columns, channels)
+        In [0, 1]; channels are averaged.
+    maps : array of shape (n, rows, columns)
+        Each is drawn on a scale of its own, up to its largest size.
+    strength : float in [0, 1], default 0.8
+        Share of the color where the map is strongest.
+
+    Returns
+    -------
+    array of shape (n, rows, columns, 3)
+        In [0, 1].
+
+    Raises
+    ------
+    UserValueError
+        Maps of another size than the images.
+
+    Examples
+    --------
+    >>> overlay_heat([[[0.5, 0.5, 0.5]]], [[[2.0, 0.0, -1.0]]], strength=1.0).tolist()
+    [[[[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.25, 0.25, 0.75]]]]
+    """
+    gray, heat = np.asarray(images, np.float64), np.asarray(maps, np.float64)
+    gray = gray if gray.ndim == 3 else gray.mean(-1)
+    if gray.shape != heat.shape:
+        raise UserValueError(f"maps must have the shape of the images, {gray.shape}, got {heat.shape}", "maps")
+    top = np.abs(heat).max((1, 2), keepdims=True)
+    share = strength * heat / np.where(top > 0, top, 1.0)
+    color = np.stack([share > 0, np.zeros_like(share), share < 0], -1)
+    weight = np.abs(share)[..., None]
+    found: NDArray[np.float64] = (1 - weight) * gray[..., None] + weight * color
+    return found

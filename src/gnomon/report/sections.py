@@ -12,6 +12,7 @@ from gnomon.errors import UserError, counted, number
 from gnomon.report.figures import picture, pictures
 from gnomon.report.inside import inside_of
 from gnomon.report.legends import LEGENDS
+from gnomon.report.looked import looked_of
 from gnomon.report.machines import chains_of_fit, chains_of_model, depths_of, landscape_of, modes_of
 from gnomon.report.matters import explanation_of
 from gnomon.report.page import Section, details, facts, numeric, paragraph, table
@@ -169,7 +170,7 @@ def diagnosis_of(subject: Subject) -> Section | None:
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     scores_of, figures_of, texts_of, translations_of, rebuilt_of, samples_of, canvas_of, landscape_of, modes_of,
-    chains_of_model, depths_of, seen_of, mistakes_of, explanation_of, components_of, history_of, inside_of,
+    chains_of_model, depths_of, seen_of, mistakes_of, looked_of, explanation_of, components_of, history_of, inside_of,
     chains_of_fit, weights_of, diagnosis_of, data_of, system_of,
 )  # fmt: skip
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gnomon.data.dataset import Dataset
+from gnomon.errors import UserValueError
 from gnomon.tasks.excerpt import excerpt
 
-__all__ = ["Mistakes", "mistakes"]
+__all__ = ["Mistakes", "mistakes", "worst_places"]
 
 
 @dataclass
@@ -103,6 +105,23 @@ def mistakes(system: Any, X: Any, y: Any, most: int = 12) -> Mistakes | None:
     places = wrong[np.argsort(-sure[wrong], kind="stable")[:most]]
     own = proba * (np.asarray(system.classes_) == true[:, None])
     return Mistakes(places, true[places], predicted[places], sure[places], own.sum(axis=1)[places], len(wrong))
+
+
+def worst_places(system: Any, X: Any, y: Any, n: int) -> NDArray[np.int64]:
+    """Places of the n worst mistakes, the worst first.
+
+    Raises
+    ------
+    UserValueError
+        The truth is not known, nothing is wrong, or the system predicts neither classes nor one number.
+    """
+    found = None if y is None else mistakes(system, X, y, most=n)
+    if found is None:
+        remedy = "name data with labels" if y is None else "leave it out"
+        raise UserValueError("mistakes need a truth to compare with classes or one number", "--mistakes", remedy)
+    if not len(found.places):
+        raise UserValueError("no row is taken for another class", "--mistakes", "leave it out")
+    return np.asarray(found.places, np.int64)
 
 
 def _short(values: np.ndarray[Any, Any]) -> list[str]:

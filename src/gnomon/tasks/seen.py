@@ -16,6 +16,7 @@ from gnomon.evaluation.overlays import overlay_boxes
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.parameters import how_many
 from gnomon.tasks.excerpt import excerpt, plain_cell
+from gnomon.tasks.mistakes import worst_places
 
 __all__ = ["Seen", "show_predictions", "show_rows"]
 
@@ -114,7 +115,7 @@ class Seen:
 
 
 def show_predictions(
-    model: Any, X: Any, y: Any = None, n: int = 12, *, random_state: Any = None, undo: Any = None
+    model: Any, X: Any, y: Any = None, n: int = 12, *, random_state: Any = None, undo: Any = None, places: Any = None
 ) -> Seen:
     """Rows drawn at random with predictions and truth, to see whether a model does what its scores say.
 
@@ -136,6 +137,8 @@ def show_predictions(
         The same rows.
     undo : callable, or object with ``inverse_transform``, optional
         Turns rows of X back into what people read, where X was scaled: a `gnomon.data.preprocessing.Standardizer`, say.
+    places : int array, optional
+        The rows of X to show, in this order, in place of random ones: mistakes, say.
 
     Returns
     -------
@@ -168,7 +171,8 @@ def show_predictions(
         raise UserValueError(f"n and the rows of X must be at least 1, got {n} of {rows}", "n")
     if y is not None and len(y) != rows:
         raise UserValueError(f"y must have {rows} entries, got {len(y)}", "y", "give one for each row")
-    places = np.sort(Noise(seed_of(random_state), "seen").order(rows)[:n])
+    if places is None:
+        places = np.sort(Noise(seed_of(random_state), "seen").order(rows)[:n])
     chosen = _taken(X, places)
     predicted = np.asarray(model.predict(chosen))
     if predicted.ndim > 2:
@@ -183,7 +187,10 @@ def show_predictions(
     return Seen(places, inputs, predicted, None if y is None else np.asarray(_taken(y, places)), sure)
 
 
-def show_rows(system: Any, goal: Any, data: Dataset, X: Any, y: Any, n: int = 12, *, random_state: Any = None) -> Seen:
+def show_rows(
+    system: Any, goal: Any, data: Dataset, X: Any, y: Any, n: int = 12, *, random_state: Any = None,
+    worst: bool = False,
+) -> Seen:  # fmt: skip
     """The same of rows of a data set, whose images are given back on their own levels of gray.
 
     Parameters
@@ -196,12 +203,20 @@ def show_rows(system: Any, goal: Any, data: Dataset, X: Any, y: Any, n: int = 12
         y is None where the truth is not known; of pairs of texts the truth is the second.
     n : int in [1, inf), default 12
     random_state : int, None or NumPy generator
+    worst : bool, default False
+        Whether the rows on which the system is furthest off are shown, these first, and not random ones.
+
+    Raises
+    ------
+    UserValueError
+        The worst rows where the truth is not known or nothing is wrong.
     """
+    places = worst_places(system, X, y, n) if worst else None
     if data.pairs is not None:
         y = [target for _, target in data.pairs]
     levels, view = data.levels, goal.view(system.domain)
     undo = None if levels is None or data.images is None else (lambda rows: brightness(rows, view, levels))
-    return show_predictions(system, X, y, n, random_state=random_state, undo=undo)
+    return show_predictions(system, X, y, n, random_state=random_state, undo=undo, places=places)
 
 
 def _apart(answers: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]:
