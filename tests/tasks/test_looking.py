@@ -138,7 +138,7 @@ def test_every_classifier_of_images_can_be_occluded(folder, tmp_path, capsys):
         (["mlp", "--how", "gradient"], "mlp cannot be looked at by gradient"),
         (["mlp", "--how", "features"], "mlp has no feature maps"),
         (["mlp", "--how", "nearest"], "mlp has no features that images could be near in"),
-        (["table", "--how", "occlusion"], "are no images"),
+        (["table", "--how", "occlusion"], "occlusion needs images, got a table"),
         (["table", "-n", "3"], "-n, --mistakes, --stage and --out are of images"),
         (["cnn", "--how", "nearest", "--stage", "1"], "--stage is of features and grad-cam"),
         (["cnn", "--stage", "9"], "stage must be a whole number from -3 to 2, got 9"),

@@ -8,10 +8,9 @@ import click
 
 from gnomon.cli import completion, looking, output
 from gnomon.cli.fit import TARGET, column_name
-from gnomon.cli.fitted import ask
+from gnomon.cli.fitted import ask, examples_of, fitted_rows
 from gnomon.cli.form import with_form
-from gnomon.errors import UserError, UserTypeError, UserValueError, counted, number
-from gnomon.runs.config import NAMED, DataSpec
+from gnomon.errors import UserTypeError, UserValueError, counted, number
 from gnomon.runs.folder import RunFolder
 
 __all__ = ["command"]
@@ -76,10 +75,10 @@ def command(
         return
     if n is not None or mistakes or stage is not None or out is not None:
         raise UserValueError("-n, --mistakes, --stage and --out are of images", run, "add --how, or leave them out")
-    train, held, notes = _fitted_rows(recipe, system, run)
+    train, held, notes = fitted_rows(recipe, system, run)
     columns = list(train.columns) if train is not None else list(recipe.get("features") or _names(system))
     found = Explanation(notes=notes)
-    rows = _examples(system, train)
+    rows = examples_of(system, train)
     found.coefficients, why = coefficients(system, columns, *rows)
     found.impurity = impurity(system, columns)
     found.notes += [why] if why else []
@@ -100,47 +99,15 @@ def command(
     _show(run, found, of, as_json)
 
 
-def _fitted_rows(recipe: Any, system: Any, run: str) -> tuple[Any, Any, list[str]]:
-    """Training and held-out rows of the run; none, and why, where they cannot be read again."""
-    from gnomon.tasks.fitting import parts
-
-    if recipe.get("source") != NAMED:
-        return None, None, ["the run was fitted to arrays, which it does not keep"]
-    try:
-        return *parts(DataSpec.from_json(recipe), system), []
-    except UserError as error:
-        return None, None, [f"the data of the fit cannot be read again: {error}"]
-
-
-def training_rows(run: str, system: Any) -> tuple[Any, Any, Any]:
-    """The rows that a run was fitted to, with what the system takes of them and their labels.
-
-    Raises
-    ------
-    UserValueError
-        Rows that cannot be read again.
-    """
-    train, _, notes = _fitted_rows(RunFolder.open(run).config.get("data", {}), system, run)
-    if train is None:
-        raise UserValueError(notes[0], run, "fit to a file, or look in Python: net.nearest(X, train)")
-    return train, *_examples(system, train)
-
-
 def _names(system: Any) -> list[str]:
     known = getattr(system, "feature_names_in_", None)
     return [f"x{j}" for j in range(system.n_features_in_)] if known is None else [str(name) for name in known]
 
 
-def _examples(system: Any, data: Any) -> tuple[Any, Any]:
-    from gnomon.tasks.fitting import task_of
-
-    return (None, None) if data is None else task_of(system).examples(data, system)
-
-
 def _judged(run: str, data: str | None, target: Any, system: Any, held: Any) -> tuple[Any, str]:
     """The rows on which columns are shuffled, and what they are called; None where there are none."""
     if data is None:
-        return (None, "") if held is None else (_examples(system, held), f"{counted(len(held), 'held-out row')}")
+        return (None, "") if held is None else (examples_of(system, held), f"{counted(len(held), 'held-out row')}")
     from gnomon.data.names import BUILTIN
 
     query = ask(run, data, system, target=None if data in BUILTIN else target, answers=True)

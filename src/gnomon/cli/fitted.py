@@ -11,10 +11,14 @@ import numpy as np
 from gnomon.cli import output
 from gnomon.cli.fit import column_names
 from gnomon.cli.write import beside, write_table
-from gnomon.errors import UserTypeError
+from gnomon.errors import UserError, UserTypeError, UserValueError
+from gnomon.runs.config import NAMED, DataSpec
 from gnomon.runs.folder import RunFolder
 
-__all__ = ["KEEP", "Query", "ask", "having", "kept", "lacks", "names_of", "refuse_codes", "tell", "with_gaps"]
+__all__ = [
+    "KEEP", "Query", "ask", "examples_of", "fitted_rows", "having", "kept", "lacks", "names_of", "refuse_codes", "tell",
+    "training_rows", "with_gaps",
+]  # fmt: skip
 
 KEEP = "Columns of DATA that stand before the answers, such as an id; of images there is: file."
 SOME = 6
@@ -63,6 +67,39 @@ def ask(
     chosen = other_data(recipe, data, goal, target=target, columns=column_names(columns))
     X, y = goal.examples(chosen, system, answers=answers)
     return Query(run, data, system, recipe, chosen, X, y)
+
+
+def fitted_rows(recipe: Any, system: Any, run: str) -> tuple[Any, Any, list[str]]:
+    """Training and held-out rows of the run; none, and why, where they cannot be read again."""
+    from gnomon.tasks.fitting import parts
+
+    if recipe.get("source") != NAMED:
+        return None, None, ["the run was fitted to arrays, which it does not keep"]
+    try:
+        return *parts(DataSpec.from_json(recipe), system), []
+    except UserError as error:
+        return None, None, [f"the data of the fit cannot be read again: {error}"]
+
+
+def training_rows(run: str, system: Any) -> tuple[Any, Any, Any]:
+    """The rows that a run was fitted to, with what the system takes of them and their labels.
+
+    Raises
+    ------
+    UserValueError
+        Rows that cannot be read again.
+    """
+    train, _, notes = fitted_rows(RunFolder.open(run).config.get("data", {}), system, run)
+    if train is None:
+        raise UserValueError(notes[0], run, "fit to a file, or look in Python: net.nearest(X, train)")
+    return train, *examples_of(system, train)
+
+
+def examples_of(system: Any, data: Any) -> tuple[Any, Any]:
+    """What the system takes of rows, with their answers; None of none."""
+    from gnomon.tasks.fitting import task_of
+
+    return (None, None) if data is None else task_of(system).examples(data, system)
 
 
 def refuse_codes(verb: str, run: str, system: Any) -> None:

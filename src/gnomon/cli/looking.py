@@ -48,7 +48,9 @@ def tell(run: str, data: str | None, target: str | None, system: Any, wish: Wish
     rows, X, y = rows_of(run, data, target, system, "explain")
     shape = image_shape(system, rows)
     if shape is None:
-        raise UserTypeError(f"the rows of {rows.name} are no images", "--how", "leave it out to explain columns")
+        raise UserTypeError(
+            f"{wish.how} needs images, got a table, {rows.name}", "--how", "leave it out to explain columns"
+        )
     places = pick(system, X, y, wish.n, seed=wish.seed, worst=wish.mistakes)
     make = {"features": _features, "nearest": _nearest}.get(wish.how, _maps)
     found = make(run, rows, np.asarray(X), y, system, places, shape, wish)
@@ -114,7 +116,7 @@ def _features(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, sha
         raise UserTypeError(f"{system.name} has no feature maps", run, "convolutional networks have")
     stage = wish.stage or 0
     chosen = system.features(X[places], stages=[stage])[0]
-    facts = [
+    facts: list[dict[str, Any]] = [
         {"stage": number, "shape": list(one.shape[1:]), "mean": float(one.mean()), "zero": float((one == 0).mean()),
          "off": int((one == 0).all((0, 1, 2)).sum())}
         for number, one in enumerate(system.features(X[places]))
@@ -137,7 +139,7 @@ def _features(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, sha
 
 def _nearest(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shape: Any, wish: Wish) -> Found:
     """Training images that are nearest to each."""
-    from gnomon.cli.explain import training_rows
+    from gnomon.cli.fitted import training_rows
     from gnomon.tasks.looking import images_of, neighbor_grid
 
     if not hasattr(system, "nearest"):
