@@ -41,8 +41,9 @@ def channel_shuffle(x: torch.Tensor, groups: int) -> torch.Tensor:
     channels = x.shape[1]
     if groups < 1 or channels % groups:
         raise UserValueError(f"groups must divide the {channels} channels, got {groups}", "groups")
-    split = x.reshape(len(x), groups, channels // groups, *x.shape[2:])
-    return split.transpose(1, 2).flatten(1, 2)
+    last = x.movedim(1, -1)  # one copy, with channels last in memory, as the convolutions around it like them
+    split = last.unflatten(-1, (groups, channels // groups))
+    return split.transpose(-1, -2).flatten(-2).movedim(-1, 1)
 
 
 class ChannelShuffle(nn.Module):
