@@ -42,7 +42,7 @@ def channel_shuffle(x: torch.Tensor, groups: int) -> torch.Tensor:
     if groups < 1 or channels % groups:
         raise UserValueError(f"groups must divide the {channels} channels, got {groups}", "groups")
     last = x.movedim(1, -1)  # one copy, with channels last in memory, as the convolutions around it like them
-    split = last.unflatten(-1, (groups, channels // groups))
+    split = last.reshape(*last.shape[:-1], groups, channels // groups)
     return split.transpose(-1, -2).flatten(-2).movedim(-1, 1)
 
 
