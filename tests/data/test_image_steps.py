@@ -235,6 +235,9 @@ def test_whitening_in_chunks_by_weight_and_of_too_few_images():
     whole, again = Whitening().fit(x, weights), ImageStep(Whitening())
     assert np.allclose(chunks.transform(x), whole.transform(x))
     assert np.allclose(Whitening().fit(x, 7.0 * weights).transform(x), whole.transform(x))
+    assert np.allclose(Whitening().fit(x, weights > 0).transform(x), Whitening().fit(x[weights > 0]).transform(x))
+    covariance = np.cov(x.reshape(60, 12).T, aweights=weights, ddof=0) / (1 - 1 / 40)  # 40 images have a weight
+    assert np.allclose((whole.state()["factors"] ** -2 - 0.01).sum(), np.trace(covariance))
     again.load(chunks.state())
     assert np.array_equal(again.transform(x), chunks.transform(x))
     twelve = x[:9]  # of 12 numbers: 8 directions
