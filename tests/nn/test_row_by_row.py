@@ -25,6 +25,7 @@ from gnomon.nn.embedding import Embedding
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
 from gnomon.nn.gates import SqueezeExcitation
 from gnomon.nn.glimpses import GaussianAttention, Glimpse, WithoutAttention
+from gnomon.nn.halves import Halves, Joined
 from gnomon.nn.image_steps import ImageStepLayer, LCNLayer
 from gnomon.nn.inception import Widths, inception
 from gnomon.nn.layers import PHM, dense
@@ -101,6 +102,12 @@ class Attends(nn.Module):
         return self.layer(self.places(x), mask=Causal())
 
 
+def in_halves() -> nn.Module:
+    """Two convolutions of half of the channels, and what joins them."""
+    halves = [SeparableConv2d(1, 2, 3, padding=1, dtype=F64) for _ in range(2)]
+    return nn.Sequential(Halves(*halves, (torch.device("cpu"),) * 2), Joined())
+
+
 IDS, LENGTHS = torch.from_numpy(np.random.default_rng(1).integers(0, 6, (N, 4))), torch.tensor([6, 1, 0, 4, 6])
 MASK = torch.arange(7) < torch.tensor([7, 1, 3, 0, 5])[:, None]
 MIXED = torch.column_stack([normal(N, 1), IDS[:, 1] % 2, IDS[:, 2] % 3, normal(N, 1, seed=1)])
@@ -115,6 +122,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),
     "local contrast": (lambda: LCNLayer(3), (IMAGES,)),
     "mean image": (lambda: ImageStepLayer(PixelMean(), (6, 8, 2), F64), (IMAGES.movedim(1, -1),)),
+    "halves": (in_halves, (IMAGES,)),
     "group norm": (lambda: GroupNorm(6, 2, dtype=F64), (ROWS,)),
     "instance norm": (lambda: GroupNorm(2, 2, dtype=F64), (IMAGES,)),
     "local response": (lambda: local_response(3), (IMAGES,)),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import nn
 
 from gnomon.data.examples import Examples
+from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.halves import Halves, Joined, places_of
+from gnomon.nn.layers import dense
 from gnomon.nn.pooling import MaxPooling
 from gnomon.nn.stages import conv_unit
 from gnomon.recipes.fields import Doc
@@ -33,6 +38,9 @@ class AlexNetModel(ConvNetModel):
         and poolings with padding 1, for images of any size.
     groups : {1, 2}, default 1
         2 is the division over two devices: convolutions 2, 4 and 5 read half of the channels each.
+    split : str, optional
+        Two devices such as ``cuda:0+cuda:1``: each holds half of the channels and units of all layers but the last
+        one. The third convolution and the dense layers alone read both halves, as with groups=2 on one device.
     dropout : float in [0, 1), default 0.5
     activation : Activation, default ReLU()
     dtype : torch.dtype, default torch.float32
@@ -52,6 +60,7 @@ class AlexNetModel(ConvNetModel):
         hidden: tuple[int, ...] = (4096, 4096),
         stem: Stem = "large",
         groups: int = 1,
+        split: str | None = None,
         dropout: float = 0.5,
         activation: Activation | None = None,
         dtype: torch.dtype = torch.float32,
@@ -59,8 +68,11 @@ class AlexNetModel(ConvNetModel):
         super().__init__(shape, dtype)
         unit, pooling = activation or ReLU(), MaxPooling()
         window, stride, border = (11, 4, 0) if stem == "large" else (3, 1, 1)
-        first, second, third, fourth, fifth = channels
         settings: dict[str, Any] = {"unit": unit, "norm": False, "dtype": dtype}
+        if split is not None:
+            self._halves(n_classes, channels, hidden, (window, stride, border), split, dropout, settings)
+            return
+        first, second, third, fourth, fifth = channels
         self.features = nn.Sequential(
             conv_unit(shape[2], first, window, stride=stride, padding=border, **settings),
             pooling.build(3, 2, border),
@@ -73,6 +85,52 @@ class AlexNetModel(ConvNetModel):
         )
         self.build_head(n_classes, unit, hidden, dropout=dropout)
 
+    def _halves(
+        self,
+        n_classes: int,
+        channels: tuple[int, ...],
+        hidden: tuple[int, ...],
+        stem: tuple[int, int, int],
+        split: str,
+        dropout: float,
+        settings: dict[str, Any],
+    ) -> None:
+        """The layers in halves, one behind the other; the last one whole, where the first halves stand."""
+        places, (window, stride, border), unit = places_of(split, strict=False), stem, settings["unit"]
+
+        def halves(make: Callable[[], nn.Module], *, both: bool = False) -> Halves:
+            return Halves(make(), make(), places, both=both)
+
+        def convolved(inputs: int, outputs: int, kernel: int, *, both: bool = False, **options: Any) -> Halves:
+            read = inputs if both else inputs // 2
+            return halves(lambda: conv_unit(read, outputs // 2, kernel, **options, **settings), both=both)
+
+        def pooled() -> Halves:
+            return halves(lambda: MaxPooling().build(3, 2, border))
+
+        first, second, third, fourth, fifth = channels
+        self.features = nn.Sequential(
+            convolved(self.shape[2], first, window, both=True, stride=stride, padding=border), pooled(),
+            convolved(first, second, 5), pooled(), convolved(second, third, 3, both=True), convolved(third, fourth, 3),
+            convolved(fourth, fifth, 3), nn.Sequential(pooled(), Joined()),
+        )  # fmt: skip
+        maps, rows, columns = self.check_size()
+        inputs, dtype, self.gain = maps * rows * columns, settings["dtype"], unit.gain
+        self.head = nn.Sequential(nn.Flatten())
+        for units in hidden:
+
+            def half(read: int = inputs, made: int = units // 2) -> nn.Module:
+                layers = nn.Sequential(dense(read, made * unit.widening, dtype=dtype), unit.build(made, dtype))
+                return layers.append(Dropout(dropout)) if dropout else layers
+
+            self.head.append(halves(half, both=True))
+            inputs = units
+        self.head.extend([Joined(), dense(inputs, n_classes, dtype=dtype)])
+
+    def feature_maps(self, x: torch.Tensor, stages: Sequence[int] | None = None) -> list[torch.Tensor]:
+        """Outputs of some stages, halves joined."""
+        return [Joined()(maps) for maps in super().feature_maps(x, stages)]
+
 
 class AlexNet(ConvNet):
     r"""AlexNet: five convolutions, three overlapping poolings, two hidden dense layers with dropout.
@@ -81,7 +139,8 @@ class AlexNet(ConvNet):
 
     The default is a small form for images of 8 x 8 pixels and more: a first window of 3 x 3, a third of the channels,
     256 hidden units. For photographs of 224 x 224 pixels ``stem="large", channels=(96, 256, 384, 384, 256),
-    hidden=(4096, 4096)`` is the published network, with ``groups=2`` in the form that was divided over two devices.
+    hidden=(4096, 4096)`` is the published network, with ``groups=2`` in the form that was divided over two devices, and
+    with ``split="cuda:0+cuda:1"`` divided again.
 
     Attributes
     ----------
@@ -109,6 +168,9 @@ class AlexNet(ConvNet):
 
     name: ClassVar[str] = "alexnet"
     model_class: ClassVar[type] = AlexNetModel
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **ConvNet.acts_with, "split": {"groups": 2, "split": "cpu+cpu"},
+    }  # fmt: skip
 
     channels: Annotated[
         tuple[
@@ -125,15 +187,33 @@ class AlexNet(ConvNet):
     groups: Annotated[
         int, "[1, 2]", Doc("Halves that the second, fourth and fifth convolution keep apart; 2 is the form of 2012.")
     ] = 1
+    split: Annotated[
+        str | None,
+        Doc(
+            "Two devices such as cuda:0+cuda:1 (or cpu+cpu) that hold half of the channels and units each, with groups "
+            "2; one device holds all where left out."
+        ),
+    ] = None
     dropout: Annotated[float, "[0, 1)", Doc("Probability to drop an output of a hidden dense layer in training.")] = 0.5
 
     def check_parameters(self) -> None:
         super().check_parameters()
         whole_numbers("channels", self.channels, (5,), "five numbers")
         check_layer_sizes(self.hidden)
+        if self.split is not None:
+            self._check_split(self.split)
+
+    def _check_split(self, split: str) -> None:
+        places_of(split)
+        if self.groups != 2:
+            raise UserValueError(f"groups must be 2 for two halves, got {self.groups}", "groups", "give groups=2")
+        for name in ("channels", "hidden"):
+            odd = [size for size in getattr(self, name) if size % 2]
+            if odd:
+                raise UserValueError(f"{name} must be even numbers for two halves, got {odd[0]}", name)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
             "channels": tuple(map(int, self.channels)), "hidden": tuple(map(int, self.hidden)), "stem": self.stem,
-            "groups": int(self.groups), "dropout": float(self.dropout),
+            "groups": int(self.groups), "split": self.split, "dropout": float(self.dropout),
         }  # fmt: skip
