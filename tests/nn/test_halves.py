@@ -25,24 +25,24 @@ def both(stem: str = "small", shape: tuple[int, int, int] = (9, 8, 1)) -> tuple[
     whole = AlexNetModel(shape, 3, groups=2, **settings)
     whole.initialize(HeNormal(), Noise(0, "test"))
     random = np.random.default_rng(0)
-    for value in whole.parameters():
-        value.data.add_(torch.from_numpy(0.1 * random.random(tuple(value.shape))))
-    divided = AlexNetModel(shape, 3, groups=2, split="cpu+cpu", **settings)
+    for one in whole.parameters():
+        one.data.add_(torch.from_numpy(0.1 * random.random(tuple(one.shape))))
+    divided = AlexNetModel(shape, 3, groups=2, halves="cpu+cpu", **settings)
     for value, parts in pairs(whole, divided):
         for part, half in zip(parts, value.chunk(len(parts)), strict=True):
             part.data.copy_(half)
     return whole, divided
 
 
-def pairs(whole: AlexNetModel, divided: AlexNetModel) -> list[tuple[torch.Tensor, list[torch.Tensor]]]:
+def pairs(whole: AlexNetModel, divided: AlexNetModel) -> list[tuple[Any, list[Any]]]:
     """Each parameter of the grouped network with those that hold it in the divided one."""
     layers = [m for m in whole.modules() if isinstance(m, torch.nn.Conv2d | torch.nn.Linear)]
     found = [m for m in divided.modules() if isinstance(m, Halves) and list(m.parameters())]
     parts = [list(half.parameters()) for one in found for half in one.halves]
     weights, biases = [p[0] for p in parts], [p[1] for p in parts]
-    last = divided.head[-1]
-    of_layers = [(w[i : i + 2]) for i in range(0, len(weights), 2) for w in (weights, biases)]
-    held = [*of_layers, [last.weight], [last.bias]]
+    last: Any = divided.head[-1]
+    of_layers = [w[i : i + 2] for i in range(0, len(weights), 2) for w in (weights, biases)]
+    held: list[Any] = [*of_layers, [last.weight], [last.bias]]
     return list(zip([p for m in layers for p in (m.weight, m.bias)], held, strict=True))
 
 
@@ -55,7 +55,8 @@ def test_it_is_the_grouped_network(stem: str, shape: tuple[int, int, int]) -> No
     x = torch.from_numpy(np.random.default_rng(1).random((3, *shape)))
     factor = torch.from_numpy(np.random.default_rng(2).normal(size=(3, 3)))
     for model in (whole, divided):
-        (model.scores(x) * factor).sum().backward()
+        loss: Any = (model.scores(x) * factor).sum()
+        loss.backward()
     torch.testing.assert_close(divided.scores(x), whole.scores(x), rtol=1e-12, atol=1e-12)
     for a, b in zip(divided.feature_maps(x), whole.feature_maps(x), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
@@ -106,7 +107,7 @@ def test_a_fit_in_halves(tmp_path: Any) -> None:
     y = np.arange(40) % 2
     X = 0.7 * random.random((2, 8, 8))[y] + 0.3 * random.random((40, 8, 8))
     net = AlexNet(
-        groups=2, split="cpu+cpu", dropout=0.1, epochs=20, batch_size=10, learning_rate=0.01, random_state=0, **SIZES
+        groups=2, halves="cpu+cpu", dropout=0.1, epochs=20, batch_size=10, learning_rate=0.01, random_state=0, **SIZES
     )
     assert net.fit(X, y).score(X, y) > 0.9
     net.save(tmp_path / "run")
@@ -117,12 +118,12 @@ def test_a_fit_in_halves(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"split": "cpu"}, "split must be two devices such as cuda:0+cuda:1, got 'cpu'"),
-        ({"split": "cpu+cuda:77"}, "split names 'cuda:77', which is no device here"),
-        ({"split": "cpu+nowhere"}, "split names 'nowhere', which is no device here"),
-        ({"split": "cpu+cpu", "groups": 1}, "groups must be 2 for two halves, got 1"),
-        ({"split": "cpu+cpu", "hidden": (5,)}, "hidden must be even numbers for two halves, got 5"),
-        ({"split": "cpu+cpu", "channels": (4, 6, 8, 7, 6)}, "channels must be even numbers for two halves, got 7"),
+        ({"halves": "cpu"}, "halves must be two devices such as cuda:0+cuda:1, got 'cpu'"),
+        ({"halves": "cpu+cuda:77"}, "halves names 'cuda:77', which is no device here"),
+        ({"halves": "cpu+nowhere"}, "halves names 'nowhere', which is no device here"),
+        ({"halves": "cpu+cpu", "groups": 1}, "groups must be 2 for two halves, got 1"),
+        ({"halves": "cpu+cpu", "hidden": (5,)}, "hidden must be even numbers for two halves, got 5"),
+        ({"halves": "cpu+cpu", "channels": (4, 6, 8, 7, 6)}, "channels must be even numbers for two halves, got 7"),
     ],
 )
 def test_what_cannot_be_is_refused(settings: dict[str, Any], said: str) -> None:

@@ -37,7 +37,7 @@ def places_of(text: str, *, strict: bool = True) -> tuple[torch.device, torch.de
     """
     names = text.split("+")
     if len(names) != 2:
-        raise UserValueError.must("split", "be two devices such as cuda:0+cuda:1", text)
+        raise UserValueError.must("halves", "be two devices such as cuda:0+cuda:1", text)
     first, second = (_there(name.strip(), strict) for name in names)
     return first, second
 
@@ -49,7 +49,7 @@ def _there(name: str, strict: bool) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError):
         if not strict:
             return torch.device("cpu")
-        raise UserValueError(f"split names {name!r}, which is no device here", "split", "cpu+cpu always is") from None
+        raise UserValueError(f"halves names {name!r}, which is no device here", "halves", "cpu+cpu always is") from None
     return place
 
 

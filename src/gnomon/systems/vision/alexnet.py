@@ -38,7 +38,7 @@ class AlexNetModel(ConvNetModel):
         and poolings with padding 1, for images of any size.
     groups : {1, 2}, default 1
         2 is the division over two devices: convolutions 2, 4 and 5 read half of the channels each.
-    split : str, optional
+    halves : str, optional
         Two devices such as ``cuda:0+cuda:1``: each holds half of the channels and units of all layers but the last
         one. The third convolution and the dense layers alone read both halves, as with groups=2 on one device.
     dropout : float in [0, 1), default 0.5
@@ -60,7 +60,7 @@ class AlexNetModel(ConvNetModel):
         hidden: tuple[int, ...] = (4096, 4096),
         stem: Stem = "large",
         groups: int = 1,
-        split: str | None = None,
+        halves: str | None = None,
         dropout: float = 0.5,
         activation: Activation | None = None,
         dtype: torch.dtype = torch.float32,
@@ -69,8 +69,8 @@ class AlexNetModel(ConvNetModel):
         unit, pooling = activation or ReLU(), MaxPooling()
         window, stride, border = (11, 4, 0) if stem == "large" else (3, 1, 1)
         settings: dict[str, Any] = {"unit": unit, "norm": False, "dtype": dtype}
-        if split is not None:
-            self._halves(n_classes, channels, hidden, (window, stride, border), split, dropout, settings)
+        if halves is not None:
+            self._in_halves(n_classes, channels, hidden, (window, stride, border), halves, dropout, settings)
             return
         first, second, third, fourth, fifth = channels
         self.features = nn.Sequential(
@@ -85,28 +85,28 @@ class AlexNetModel(ConvNetModel):
         )
         self.build_head(n_classes, unit, hidden, dropout=dropout)
 
-    def _halves(
+    def _in_halves(
         self,
         n_classes: int,
         channels: tuple[int, ...],
         hidden: tuple[int, ...],
         stem: tuple[int, int, int],
-        split: str,
+        halves: str,
         dropout: float,
         settings: dict[str, Any],
     ) -> None:
         """The layers in halves, one behind the other; the last one whole, where the first halves stand."""
-        places, (window, stride, border), unit = places_of(split, strict=False), stem, settings["unit"]
+        places, (window, stride, border), unit = places_of(halves, strict=False), stem, settings["unit"]
 
-        def halves(make: Callable[[], nn.Module], *, both: bool = False) -> Halves:
+        def twice(make: Callable[[], nn.Module], *, both: bool = False) -> Halves:
             return Halves(make(), make(), places, both=both)
 
         def convolved(inputs: int, outputs: int, kernel: int, *, both: bool = False, **options: Any) -> Halves:
             read = inputs if both else inputs // 2
-            return halves(lambda: conv_unit(read, outputs // 2, kernel, **options, **settings), both=both)
+            return twice(lambda: conv_unit(read, outputs // 2, kernel, **options, **settings), both=both)
 
         def pooled() -> Halves:
-            return halves(lambda: MaxPooling().build(3, 2, border))
+            return twice(lambda: MaxPooling().build(3, 2, border))
 
         first, second, third, fourth, fifth = channels
         self.features = nn.Sequential(
@@ -123,7 +123,7 @@ class AlexNetModel(ConvNetModel):
                 layers = nn.Sequential(dense(read, made * unit.widening, dtype=dtype), unit.build(made, dtype))
                 return layers.append(Dropout(dropout)) if dropout else layers
 
-            self.head.append(halves(half, both=True))
+            self.head.append(twice(half, both=True))
             inputs = units
         self.head.extend([Joined(), dense(inputs, n_classes, dtype=dtype)])
 
@@ -140,7 +140,7 @@ class AlexNet(ConvNet):
     The default is a small form for images of 8 x 8 pixels and more: a first window of 3 x 3, a third of the channels,
     256 hidden units. For photographs of 224 x 224 pixels ``stem="large", channels=(96, 256, 384, 384, 256),
     hidden=(4096, 4096)`` is the published network, with ``groups=2`` in the form that was divided over two devices, and
-    with ``split="cuda:0+cuda:1"`` divided again.
+    with ``halves="cuda:0+cuda:1"`` divided again.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class AlexNet(ConvNet):
     name: ClassVar[str] = "alexnet"
     model_class: ClassVar[type] = AlexNetModel
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        **ConvNet.acts_with, "split": {"groups": 2, "split": "cpu+cpu"},
+        **ConvNet.acts_with, "halves": {"groups": 2, "halves": "cpu+cpu"},
     }  # fmt: skip
 
     channels: Annotated[
@@ -187,7 +187,7 @@ class AlexNet(ConvNet):
     groups: Annotated[
         int, "[1, 2]", Doc("Halves that the second, fourth and fifth convolution keep apart; 2 is the form of 2012.")
     ] = 1
-    split: Annotated[
+    halves: Annotated[
         str | None,
         Doc(
             "Two devices such as cuda:0+cuda:1 (or cpu+cpu) that hold half of the channels and units each, with groups "
@@ -200,11 +200,11 @@ class AlexNet(ConvNet):
         super().check_parameters()
         whole_numbers("channels", self.channels, (5,), "five numbers")
         check_layer_sizes(self.hidden)
-        if self.split is not None:
-            self._check_split(self.split)
+        if self.halves is not None:
+            self._check_halves(self.halves)
 
-    def _check_split(self, split: str) -> None:
-        places_of(split)
+    def _check_halves(self, halves: str) -> None:
+        places_of(halves)
         if self.groups != 2:
             raise UserValueError(f"groups must be 2 for two halves, got {self.groups}", "groups", "give groups=2")
         for name in ("channels", "hidden"):
@@ -215,5 +215,5 @@ class AlexNet(ConvNet):
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
             "channels": tuple(map(int, self.channels)), "hidden": tuple(map(int, self.hidden)), "stem": self.stem,
-            "groups": int(self.groups), "split": self.split, "dropout": float(self.dropout),
+            "groups": int(self.groups), "halves": self.halves, "dropout": float(self.dropout),
         }  # fmt: skip
