@@ -438,6 +438,9 @@ def test_the_posterior_of_sparse_codes_is_exact_where_components_do_not_meet():
         posterior = system.posterior(X)
         np.testing.assert_allclose(posterior.mean[i], mass @ np.array(codes), atol=1e-6)
         assert np.exp(posterior.log_prob(np.zeros((3, m)))[i]) == pytest.approx(mass[0], abs=1e-6)
+        spread = prior - prior @ W.T @ np.linalg.solve(C, W @ prior)  # of the last set: all components
+        density = mass[-1] * multivariate_normal(codes[-1], spread).pdf(codes[-1] + 0.3)
+        assert np.exp(posterior.log_prob(np.tile(codes[-1] + 0.3, (3, 1)))[i]) == pytest.approx(density, rel=1e-4)
 
 
 @pytest.mark.spec("BAY-47")
