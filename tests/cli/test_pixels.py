@@ -69,6 +69,13 @@ def test_a_report_shows_images_with_true_and_predicted_labels(capsys, fitted, tm
     assert (tmp_path / "drawn" / "labeled_pixels.svg").exists()
 
 
+def test_a_built_in_set_is_scored_by_name(capsys, fitted):
+    facts = json.loads(said(capsys, "evaluate", fitted, "digit-scenes", "--json"))
+    assert facts["n"] == 599
+    assert facts["scores"]["pixel_accuracy"]["kind"] == "exact"
+    assert "have no labels" in said(capsys, "evaluate", fitted, "digits", status=2)
+
+
 def test_what_does_not_go_with_pixels_is_refused(capsys, fitted, images, tmp_path):
     for words, what in (
         (["--keep", "file"], "--keep does not go with"),

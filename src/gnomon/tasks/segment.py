@@ -10,7 +10,6 @@ import numpy as np
 
 from gnomon.data.dataset import Dataset
 from gnomon.data.loading import load
-from gnomon.data.names import BUILTIN
 from gnomon.distributions.pixels import PixelLabels
 from gnomon.errors import UserError
 from gnomon.evaluation.grids import enlargement, sample_grid
@@ -74,7 +73,7 @@ class Segment(Task):
 
     def other_images(self, recipe: Mapping[str, Any], name: str | os.PathLike[str]) -> Dataset | None:
         """Images of any size and any number of grey levels: pixels are in [0, 1]."""
-        return None if name in BUILTIN else load(name)
+        return load(name)
 
     def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
         """Images, and the labels of their pixels."""
