@@ -35,7 +35,7 @@ def planted(n, seed):
 @pytest.fixture(scope="module")
 def net():
     X, y, _ = planted(200, 0)
-    settings = {"layers": "8c3-8c3-g", "batch_norm": False, "dropout": 0.0, "dtype": "float64"}
+    settings = {"layers": "8c3-8c3-g", "norm": "none", "dropout": 0.0, "dtype": "float64"}
     found = gnomon.CNN(**settings, epochs=25, batch_size=20, learning_rate=0.01, random_state=0).fit(X, y)
     assert found.score(*planted(100, 1)[:2]) == 1
     return found
