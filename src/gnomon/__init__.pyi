@@ -93,6 +93,7 @@ from gnomon.systems.recommend.rating_rbm import RatingRBM as RatingRBM
 from gnomon.systems.sequence.gru_lm import GRULM as GRULM
 from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
 from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq
+from gnomon.systems.sequence.transformer import Transformer as Transformer
 from gnomon.systems.sequence.transformer_lm import TransformerLM as TransformerLM
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree

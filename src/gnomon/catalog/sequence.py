@@ -34,4 +34,11 @@ ENTRIES = (
         ("DLN-230", "DLN-231", "DLN-235", "NLP-32", "PRA-175", "PRA-180"),
         {"n_hidden": 8, "n_embedding": 6, "epochs": 12, "batch_size": 8, "learning_rate": 0.03},
     ),
+    Entry(
+        "transformer", "Transformer", "Transformer", "model",
+        ("translate",), "gnomon.systems.sequence.transformer:Transformer", "Vaswani et al. 2017",
+        ("DLN-216", "DLN-217", "DLN-218"),
+        {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "epochs": 12, "batch_size": 8,
+         "learning_rate": 0.02},
+    ),
 )  # fmt: skip

@@ -116,7 +116,7 @@ class Attention(nn.Module):
         some = query.shape[1]
         if not torch.is_grad_enabled():
             some = max(1, CELLS // max(1, len(query) * keys.shape[1] * self.depth))
-        begins = range(0, query.shape[1], max(1, some))
+        begins = range(0, max(1, query.shape[1]), max(1, some))
         parts = [self._pooled(query[:, one : one + some], prepared, values, mask) for one in begins]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 

@@ -81,6 +81,11 @@ class MultiHeadAttention(nn.Module):
         """Keys and values of each head, (n, h, T, D / h), of tokens at places `at`; 0, 1, 2 ... where left out."""
         return self._turned(self.key(keys), at), self._split(self.value(values))
 
+    def appended(self, token: torch.Tensor, cache: Cache, length: torch.Tensor) -> Cache:
+        """The cache with one token (n, 1, D) more behind the `length` (n,) ones of each row."""
+        new = self.project(token, token, length[:, None])
+        return _placed(cache[0], new[0], length), _placed(cache[1], new[1], length)
+
     def look(
         self,
         query: torch.Tensor,
@@ -244,8 +249,7 @@ class EncoderLayer(_Layer):
         kept: list[Cache] = []
 
         def look(z: torch.Tensor) -> torch.Tensor:
-            new = self.attention.project(z, z, length[:, None])
-            kept.append((_placed(cache[0], new[0], length), _placed(cache[1], new[1], length)))
+            kept.append(self.attention.appended(z, cache, length))
             seen = Causal() if mask is None else Causal() & as_mask(mask)  # type: ignore[operator]
             return self.attention.look(z, kept[0], seen, at=length[:, None], places=length[:, None, None])
 
@@ -297,7 +301,27 @@ class DecoderLayer(_Layer):
 
     def forward(self, x: torch.Tensor, memory: torch.Tensor, mask: Any = None, memory_mask: Any = None) -> torch.Tensor:
         """The same shape (n, T, D); `mask` of its own tokens (causal where left out), `memory_mask` of the memory's."""
+        return self.over(x, self.cross.project(memory, memory), mask, memory_mask)
+
+    def over(self, x: torch.Tensor, memory: Cache, mask: Any = None, memory_mask: Any = None) -> torch.Tensor:
+        """As `forward`, of a memory that ``cross.project`` has read once for all steps."""
         mask = Causal() if mask is None else mask
         x = self.around(x, self.norm_1, self.drop_1, lambda z: self.attention(z, mask=mask))
-        x = self.around(x, self.norm_2, self.drop_2, lambda z: self.cross(z, memory, mask=memory_mask))
+        return self._across(x, memory, memory_mask)
+
+    def step(
+        self, x: torch.Tensor, cache: Cache, length: torch.Tensor, memory: Cache, memory_mask: Any = None
+    ) -> tuple[torch.Tensor, Cache]:
+        """One more token (n, 1, D) of targets of which `length` (n,) tokens are in the cache, and the new cache."""
+        kept: list[Cache] = []
+
+        def look(z: torch.Tensor) -> torch.Tensor:
+            kept.append(self.attention.appended(z, cache, length))
+            return self.attention.look(z, kept[0], Causal(), at=length[:, None], places=length[:, None, None])
+
+        x = self.around(x, self.norm_1, self.drop_1, look)
+        return self._across(x, memory, memory_mask), kept[0]
+
+    def _across(self, x: torch.Tensor, memory: Cache, mask: Any) -> torch.Tensor:
+        x = self.around(x, self.norm_2, self.drop_2, lambda z: self.cross.look(z, memory, mask))
         return self.around(x, self.norm_3, self.drop_3, self.feed_forward)

@@ -24,8 +24,8 @@ from gnomon.nn.recurrent import GRU
 from gnomon.numeric.noise import Noise, recording
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._model import RecurrentLanguageModel
+from gnomon.systems.sequence._translation import TargetLoss
 from gnomon.systems.sequence._translator import Seq2SeqModel
-from gnomon.systems.sequence.seq2seq import _TargetLoss
 from gnomon.training.group import Group
 from oracles.next_token import every_sequence
 
@@ -48,7 +48,7 @@ def model(kind="additive", *, reset="after", size=5, seed=0):
 
 
 def loss_of(made, batch, forcing=1.0):
-    return _TargetLoss(forcing)(made, batch, noise=Noise(0, "x"), phase="fit", group=Group()).terms["cross_entropy"]
+    return TargetLoss(forcing)(made, batch, noise=Noise(0, "x"), phase="fit", group=Group()).terms["cross_entropy"]
 
 
 def total_probability(made, source, words, length):
@@ -291,7 +291,7 @@ def test_teacher_forcing(kind):
     targets = Ragged.of([[3, 4, 0, 3]] * 3)
     batch = Batches(Examples({"source": SOURCES, "target": targets}), Padded(3, shuffle=False)).step(0, 0)
     losses = {
-        ratio: _TargetLoss(ratio)(made, batch, noise=Noise(0, "x"), phase="fit", group=Group())
+        ratio: TargetLoss(ratio)(made, batch, noise=Noise(0, "x"), phase="fit", group=Group())
         .terms["cross_entropy"]
         .sum.item()
         for ratio in (1.0, 0.5, 0.0)
@@ -302,8 +302,8 @@ def test_teacher_forcing(kind):
     many = Examples({"source": Ragged.of([[3]] * 500), "target": Ragged.of([[3, 4, 0, 3]] * 500)})
     batch, masks, scores = Batches(many, Padded(500, shuffle=False)).step(0, 0), [], made.scores
     made.scores = lambda memory, given, forced: masks.append(forced) or scores(memory, given, forced)
-    _TargetLoss(0.3)(made, batch, noise=Noise(0, "x"), phase="fit", group=Group())
-    _TargetLoss(0.3)(made, batch, noise=Noise(0, "x"), phase="validation", group=Group())
+    TargetLoss(0.3)(made, batch, noise=Noise(0, "x"), phase="fit", group=Group())
+    TargetLoss(0.3)(made, batch, noise=Noise(0, "x"), phase="validation", group=Group())
     made.scores = scores
     shares = masks[0].double().mean(0)
     assert masks[0].shape == (500, 5) and ((shares - 0.3).abs() < 5 * np.sqrt(0.21 / 500)).all()
@@ -331,7 +331,7 @@ def test_padding_unpadding_and_buckets():
         batches = Batches(pairs, Padded(size), noise=Noise(1, "x"))
         for e in range(2):
             found = [
-                _TargetLoss(1.0)(made, one, noise=Noise(0, "x"), phase="fit", group=Group()).terms["cross_entropy"]
+                TargetLoss(1.0)(made, one, noise=Noise(0, "x"), phase="fit", group=Group()).terms["cross_entropy"]
                 for one in batches.epoch(e)
             ]
             assert -sum(term.sum.item() for term in found) == pytest.approx(alone, abs=1e-9)

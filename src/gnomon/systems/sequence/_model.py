@@ -20,7 +20,7 @@ from gnomon.nn.module import Module
 from gnomon.nn.recurrent import Recurrent
 from gnomon.numeric.ragged import Ragged
 
-__all__ = ["NetworkLanguageModel", "RecurrentLanguageModel", "outcome"]
+__all__ = ["NetworkLanguageModel", "RecurrentLanguageModel", "foretold", "outcome"]
 
 CELLS = 1 << 22
 """Scores that are held at once."""
@@ -29,6 +29,14 @@ CELLS = 1 << 22
 def outcome(ids: torch.Tensor) -> torch.Tensor:
     """Number of an id among the outcomes: all ids but ``<s>``, which is never predicted."""
     return ids - (ids > BOS).to(ids.dtype)
+
+
+def foretold(scores: torch.Tensor, size: int) -> torch.Tensor:
+    """Log probabilities (n, size) of the next token from scores (n, size - 1) of its outcomes; -inf of ``<s>``."""
+    known = torch.log_softmax(scores, 1)
+    log_probs = known.new_full((len(known), size), -torch.inf)
+    log_probs[:, UNKNOWN], log_probs[:, EOS:] = known[:, 0], known[:, 1:]
+    return log_probs
 
 
 class NetworkLanguageModel(Module):
@@ -54,10 +62,7 @@ class NetworkLanguageModel(Module):
 
     def foretold(self, scores: torch.Tensor) -> torch.Tensor:
         """Log probabilities (n, V) of the next token from scores (n, V - 1) of its outcomes."""
-        known = torch.log_softmax(scores, 1)
-        log_probs = known.new_full((len(scores), self.vocabulary_size), -torch.inf)
-        log_probs[:, UNKNOWN], log_probs[:, EOS:] = known[:, 0], known[:, 1:]
-        return log_probs
+        return foretold(scores, self.vocabulary_size)
 
     def select(self, state: State, index: Array) -> State:
         """The state of the sequences in `index`."""

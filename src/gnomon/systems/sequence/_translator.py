@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,22 +11,17 @@ import torch
 from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise, State
-from gnomon.data.counting import BOS, EOS, UNKNOWN
-from gnomon.data.text import Vocabulary
+from gnomon.data.counting import EOS, UNKNOWN
 from gnomon.nn.attention import AttentionRecipe, weights
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.embedding import Embedding
 from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
-from gnomon.nn.module import Module
 from gnomon.nn.recurrent import GRU, Bidirectional
 from gnomon.numeric.ragged import Ragged
-from gnomon.systems.sequence._model import outcome
+from gnomon.systems.sequence._pairs import PairModel, shifted
 
 __all__ = ["Memory", "Seq2SeqModel", "Translation"]
-
-ROWS = 256
-"""Pairs that are looked at together in prediction."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class Memory:
         return Memory(self.states[rows], self.mask[rows], self.context[rows], self.prepared[rows])
 
 
-class Seq2SeqModel(Module):
+class Seq2SeqModel(PairModel):
     r"""P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): an encoder reads x, a decoder writes y.
 
     The encoder is a `GRU`, or one in each direction, with states h_1 ... h_T. The decoder begins in
@@ -90,10 +85,8 @@ class Seq2SeqModel(Module):
         dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        super().__init__()
-        self.source_vocabulary: Vocabulary | None = None
-        self.target_vocabulary: Vocabulary | None = None
-        self.target_size, self.units = target_size, units
+        super().__init__(target_size)
+        self.units = units
         self.source_embedding = Embedding(source_size, width, dtype=dtype)
         self.target_embedding = Embedding(target_size, width, dtype=dtype)
         ahead = GRU(width, units, reset=reset, dtype=dtype)
@@ -183,30 +176,6 @@ class Seq2SeqModel(Module):
 
     # --- probabilities ------------------------------------------------------------------------------------------
 
-    def read(self, sources: Ragged) -> Memory:
-        """The memory of sources, for prediction."""
-        with torch.no_grad():
-            ids, lengths = (torch.from_numpy(one).to(self.device) for one in (sources.padded(), sources.lengths))
-            return self.encode(ids, lengths)
-
-    def log_prob(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
-        """log P(y | x) of each pair in nats, ends included, (n,)."""
-        values = np.zeros(len(sources))
-        order = np.argsort(sources.lengths + targets.lengths, kind="stable")
-        for begin in range(0, len(order), ROWS):
-            rows = order[begin : begin + ROWS]
-            values[rows] = self._log_prob(sources.take(rows), targets.take(rows))
-        return values
-
-    def _log_prob(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
-        given, wanted, inside = (
-            torch.from_numpy(one).to(self.device) for one in shifted(targets.padded(), targets.lengths)
-        )
-        with torch.no_grad():
-            scores = self.scores(self.read(sources), given)
-            log_p = scores.gather(2, outcome(wanted)[..., None])[..., 0] - scores.logsumexp(2)
-            return (log_p.double() * inside).sum(1).cpu().numpy()
-
     def given(self, sources: Ragged) -> Translation:
         """The decoder with these sources before it: `gnomon.contracts.NextToken`, one context to a source."""
         return Translation(self, self.read(sources))
@@ -223,26 +192,6 @@ class Seq2SeqModel(Module):
         stacked = torch.stack(found, 1).double().cpu().numpy()
         sizes = zip(stacked, targets.lengths + 1, sources.lengths, strict=True)
         return [one[:rows, :columns] for one, rows, columns in sizes]
-
-    # --- saving -------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """Parameters, and both vocabularies."""
-        names = {"source": self.source_vocabulary, "target": self.target_vocabulary}
-        kept = {
-            f"token_{side}_{name}": value
-            for side, one in names.items() if one is not None for name, value in one.state().items()
-        }  # fmt: skip
-        return super().state() | kept
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` described."""
-        super().load({name: value for name, value in state.items() if not name.startswith("token_")})
-        sides = []
-        for side in ("token_source_", "token_target_"):
-            names = {name.removeprefix(side): np.asarray(v) for name, v in state.items() if name.startswith(side)}
-            sides.append(Vocabulary.from_state(names) if names else None)
-        self.source_vocabulary, self.target_vocabulary = sides
 
 
 class Translation:
@@ -277,9 +226,7 @@ class Translation:
         with torch.no_grad():
             y = model.target_embedding(torch.as_tensor(tokens, device=model.device))
             s, row = model.advance(y, state["s"], self.memory.take(state["source"]))
-            known = torch.log_softmax(model.head(row), 1)
-            log_probs = known.new_full((len(known), model.target_size), -torch.inf)
-            log_probs[:, UNKNOWN], log_probs[:, EOS:] = known[:, 0], known[:, 1:]
+            log_probs = model.foretold(model.head(row))
         answer = log_probs if isinstance(tokens, torch.Tensor) else log_probs.cpu().numpy()
         return answer, {"s": s, "source": state["source"]}
 
@@ -287,13 +234,3 @@ class Translation:
         """The state of the sequences in `index`."""
         rows = torch.as_tensor(index, device=state["s"].device)
         return {name: value[rows] for name, value in state.items()}
-
-
-def shifted(targets: Any, lengths: Any) -> tuple[Any, Any, Any]:
-    """What the decoder is given, what it has to say, and which of these count: <s> y_1 ... y_T, y_1 ... y_T </s>."""
-    n, longest = targets.shape
-    given, wanted = np.full((n, longest + 1), EOS), np.full((n, longest + 1), EOS)
-    given[:, 0], given[:, 1:] = BOS, targets
-    inside = np.arange(longest + 1) <= lengths[:, None]
-    wanted[:, :-1][inside[:, 1:]] = targets[inside[:, 1:]]
-    return given, wanted, inside

@@ -3,75 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gnomon import contracts
-from gnomon.contracts import Group
-from gnomon.data.counting import BOS, EOS
-from gnomon.data.examples import Examples
-from gnomon.data.layouts import Layout, Padded
-from gnomon.data.sequences import Pairs
-from gnomon.data.text import Vocabulary, detokenize, listed
 from gnomon.errors import UserValueError
-from gnomon.evaluation.score import Score
-from gnomon.evaluation.translation import translation_scores
-from gnomon.inference.decoding.ancestral import ancestral
-from gnomon.inference.decoding.beam import beam_search
-from gnomon.inference.decoding.greedy import greedy
 from gnomon.nn.attention import AttentionRecipe
-from gnomon.numeric.given import checked
-from gnomon.numeric.noise import Noise, seed_of
-from gnomon.numeric.ragged import Ragged
-from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.recipes.fields import Doc
-from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.by_gradient import ByGradient
-from gnomon.system.fields import HasDtype
 from gnomon.systems.sequence._fields import Gated
-from gnomon.systems.sequence._model import outcome
-from gnomon.systems.sequence._translator import ROWS, Seq2SeqModel, shifted
+from gnomon.systems.sequence._translation import TargetLoss, Translator
+from gnomon.systems.sequence._translator import Seq2SeqModel
 
 __all__ = ["Seq2Seq"]
 
 
-class _TargetLoss(Objective):
-    """Cross-entropy of the target's tokens and its end.
-
-    Parameters
-    ----------
-    forcing : float
-        Fraction of the decoder's inputs that are the true tokens.
-    """
-
-    def __init__(self, forcing: float) -> None:
-        super().__init__()
-        self.forcing = forcing
-
-    def forward(self, model: Seq2SeqModel, batch: Any, *, noise: contracts.Noise, phase: str, group: Group) -> Loss:
-        """The loss of a batch of pairs, per token."""
-        data = batch.data
-        given, wanted, inside = shifted(data["target"], data["target_length"])
-        counts = inside * np.asarray(batch.weight)[:, None]
-        source, length, x, y, w = (
-            torch.as_tensor(one, device=model.device)
-            for one in (data["source"], data["source_length"], given, wanted, counts)
-        )
-        forced = None
-        if self.forcing < 1 and phase != "validation":
-            u = noise.child("forcing").rows(batch.positions).uniform(given.shape, like=np.zeros(1))
-            forced = torch.as_tensor(np.asarray(u) < self.forcing, device=model.device)
-        scores = model.scores(model.encode(source, length), x, forced)
-        losses = torch.nn.functional.cross_entropy(scores.flatten(0, 1), outcome(y).flatten(), reduction="none")
-        total = (losses * w.to(losses.dtype).flatten()).sum()
-        return Loss({"cross_entropy": Term(total, float(counts.sum()))})
-
-
-class Seq2Seq(ByGradient, HasDtype, Gated):
+class Seq2Seq(Translator, Gated):
     r"""Sequence to sequence by gated recurrent units: an encoder reads the source, a decoder writes the target.
 
     :math:`P(y \mid x) = \prod_t P(y_t \mid y_1 \dots y_{t-1}, x)`. Without attention the decoder sees the encoder's
@@ -105,71 +54,22 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
 
     name: ClassVar[str] = "seq2seq"
     model_class: ClassVar[type] = Seq2SeqModel
-    tasks: ClassVar[tuple[str, ...]] = ("translate",)
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"attention": AttentionRecipe}
-    inert_fields: ClassVar[Mapping[str, str]] = {"longest": "it refuses longer pairs and changes nothing of a fit"}
 
-    unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What strings are cut into.")] = "char"
-    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
-    longest: Annotated[
-        int | None, "[1, inf)", Doc("Tokens that a source or a target may have; None takes any, at any cost.")
-    ] = 1000
     attention: Annotated[str | Recipe, Doc("What the decoder sees of the source; see `gnomon.nn.attention`.")] = (
         "additive"
     )
     bidirectional: Annotated[bool, Doc("Whether the source is read from both ends.")] = True
     n_hidden: Annotated[int, "[1, inf)", Doc("Units of each recurrent layer.")] = 128
     n_embedding: Annotated[int, "[1, inf)", Doc("Width of the tokens' embeddings.")] = 64
-    dropout: Annotated[
-        float, "[0, 1)", Doc("Probability to drop an element of embeddings and outputs in training.")
-    ] = 0.1
     teacher_forcing: Annotated[
         float,
         "[0, 1]",
         Doc("Fraction of the decoder's inputs in training that are the true tokens; the others are its own guesses."),
     ] = 1.0
-    epochs: int = 30
-    batch_size: int | None = 32
     learning_rate: float = 3e-3
-    clip: float | None = 1.0
-    early_stopping: str | Recipe = "patience"
-
-    @property
-    def domain(self) -> Pairs:
-        """Pairs of texts cut into tokens by `unit`."""
-        return Pairs(self.unit, longest=self.longest)
-
-    def known_domain(self) -> Pairs:
-        return Pairs(self.unit, self.source_vocabulary_, self.target_vocabulary_, self.longest)
-
-    @property
-    def source_vocabulary_(self) -> Vocabulary:
-        """Tokens of sources by id."""
-        vocabulary: Vocabulary = self.model_.source_vocabulary
-        return vocabulary
-
-    @property
-    def target_vocabulary_(self) -> Vocabulary:
-        """Tokens of targets by id."""
-        vocabulary: Vocabulary = self.model_.target_vocabulary
-        return vocabulary
 
     # --- fit ----------------------------------------------------------------------------------------------------
-
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
-        if sample_weight is not None:
-            raise UserValueError("pairs have no weights here", "sample_weight", "repeat a pair instead")
-        X = listed(X, "X", "a list of pairs", "give (source, target)")
-        domain = self.domain.learn(X, self.min_count)
-        return Examples(domain.ingest(X), shared={"source": domain.source, "target": domain.target})
-
-    def ingest_validation(self, validation: Any, examples: Any) -> Examples:
-        domain = Pairs(self.unit, examples.shared["source"], examples.shared["target"], self.longest)
-        return Examples(domain.ingest(validation), shared=examples.shared)
-
-    def arguments(self, examples: Examples) -> dict[str, Any]:
-        sizes = {f"{side}_size": len(examples.shared[side]) for side in ("source", "target")}
-        return sizes | {"dtype": self.dtype or "float32"}
 
     def make(self, *, source_size: int, target_size: int, dtype: str) -> Seq2SeqModel:
         return Seq2SeqModel(
@@ -177,108 +77,8 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
             self.reset, self.dropout, getattr(torch, dtype),
         )  # fmt: skip
 
-    def initialize(self, model: Seq2SeqModel, examples: Examples, noise: contracts.Noise) -> None:
-        model.source_vocabulary, model.target_vocabulary = examples.shared["source"], examples.shared["target"]
-        model.initialize(noise)
-
-    def make_objective(self) -> _TargetLoss:
-        return _TargetLoss(self.teacher_forcing)
-
-    def layout(self, examples: Any) -> Layout:
-        return Padded(self.batch_size or len(examples))
-
-    # --- verbs --------------------------------------------------------------------------------------------------
-
-    def log_prob(self, X: Any) -> NDArray[np.float64]:
-        """log P(target | source) of each pair in nats, shape (pairs,)."""
-        fields = self._rows(X)
-        values: NDArray[np.float64] = self.model_.log_prob(fields["source"], fields["target"])
-        return values
-
-    def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Log likelihood per target token, ends included, BLEU on the system's tokens, and the fraction exactly right.
-
-        Standard errors are over pairs. Translations are those of `predict`.
-        """
-        pairs = listed(X, "X", "a list of pairs", "give (source, target)")
-        self.domain.check(pairs)
-        targets = [one if isinstance(one, str) else detokenize(one, self.unit) for _, one in pairs]
-        translated = self.translate([(source,) for source, _ in pairs])
-        return {"log_likelihood": self._likelihood(pairs)} | translation_scores(translated, targets, self.unit)
-
-    def _likelihood(self, X: Any) -> Score:
-        fields = self._rows(X)
-        counts = fields["target"].lengths + 1
-        values = self.model_.log_prob(fields["source"], fields["target"]) / counts
-        space = self.domain.space(len(self.target_vocabulary_))
-        return Score.from_pointwise(values, weight=counts, unit="nats per token", data_space=space)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Log likelihood per target token in nats."""
-        return float(self._likelihood(X).value)
-
-    def predict(self, X: Any) -> NDArray[np.str_]:
-        """Targets of sources, or of the sources of pairs, by a beam search of width 5."""
-        return np.array(self.translate(X), np.str_)
-
-    @checked
-    def translate(
-        self,
-        X: Any,
-        *,
-        method: Literal["beam", "greedy", "sample"] = "beam",
-        width: int = 5,
-        length_penalty: float = 0.75,
-        max_length: int | None = None,
-        random_state: Any = None,
-    ) -> list[str]:
-        """Targets of sources.
-
-        Parameters
-        ----------
-        X : list of str, of lists of tokens, or of pairs
-            Of pairs, which are tuples, the sources are taken.
-        method : {"beam", "greedy", "sample"}
-        width, length_penalty
-            Of the beam; see `gnomon.inference.decoding.beam.beam_search`.
-        max_length : int, optional
-            Tokens of a target at most; twice those of the source and 10 where left out.
-        random_state : int, Generator, RandomState or None
-            Two samples differ unless it is given.
-
-        Returns
-        -------
-        list of str
-        """
-        if method not in ("beam", "greedy", "sample"):
-            raise UserValueError.must("method", "be one of beam, greedy, sample", method)
-        sources = self._sources(X)
-        most = None if max_length is None else how_many(max_length, "max_length")
-        noise = Noise(seed_of(random_state), "sample")
-        texts: list[str] = []
-        for begin in range(0, len(sources), ROWS):
-            some = sources.take(slice(begin, begin + ROWS))
-            # of each its own: a translation does not depend on what else is translated
-            limits = 2 * some.lengths + 10 if most is None else np.full(len(some), most)
-            ids = self._search(
-                some, method, how_many(width, "width"), length_penalty, limits, noise.part(begin, begin + len(some))
-            )
-            texts += [detokenize(self.target_vocabulary_.decode(row[row != EOS]), self.unit) for row in ids]
-        return texts
-
-    def _search(
-        self, sources: Ragged, method: str, width: int, alpha: float, limits: NDArray[np.int64], noise: Any
-    ) -> list[NDArray[np.int64]]:
-        model, prompts = self.model_.given(sources), [[BOS]] * len(sources)
-        if method == "beam":
-            beams = beam_search(model, prompts, width, max_length=limits, end=EOS, alpha=alpha)
-            return [np.array(best[0].tokens if best else (), np.int64) for best in beams]
-        if method == "greedy":
-            rows, _ = greedy(model, prompts, max_length=limits, end=EOS)
-        else:
-            # the whole batch is drawn together: its memory is one with the decoder's
-            rows = ancestral(model, prompts, noise, max_length=limits, vocabulary_size=1, end=EOS)
-        return [row[row >= 0] for row in rows]
+    def make_objective(self) -> TargetLoss:
+        return TargetLoss(self.teacher_forcing)
 
     def alignment(self, X: Any) -> list[NDArray[np.float64]]:
         """How much the decoder looked at each source token when it wrote each target token of some pairs.
@@ -298,10 +98,3 @@ class Seq2Seq(ByGradient, HasDtype, Gated):
             raise UserValueError("attention must not be 'none'", "alignment", "fit with attention='additive'")
         found: list[NDArray[np.float64]] = self.model_.align(fields["source"], fields["target"])
         return found
-
-    def _sources(self, X: Any) -> Ragged:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self)
-        rows = [X] if isinstance(X, str) else listed(X, "X", "a list of sources", "give strings or lists of tokens")
-        return self.known_domain().sources([one[0] if isinstance(one, tuple) and one else one for one in rows])

@@ -1,0 +1,110 @@
+"""What models of pairs of texts have in common: token ids alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gnomon.contracts import Noise
+from gnomon.data.counting import BOS, EOS
+from gnomon.data.text import Vocabulary
+from gnomon.nn.module import Module
+from gnomon.numeric.ragged import Ragged
+from gnomon.systems.sequence._model import foretold, outcome
+
+__all__ = ["ROWS", "PairModel", "shifted"]
+
+ROWS = 256
+"""Pairs that are looked at together in prediction."""
+
+
+class PairModel(Module):
+    """P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): a subclass gives `encode`, `scores` and ``given``.
+
+    Parameters
+    ----------
+    target_size : int, at least 3
+        Ids of the target's vocabulary; 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``.
+    """
+
+    def __init__(self, target_size: int) -> None:
+        super().__init__()
+        self.source_vocabulary: Vocabulary | None = None
+        self.target_vocabulary: Vocabulary | None = None
+        self.target_size = target_size
+
+    def initialize(self, noise: Noise) -> None:
+        """First values of all parameters."""
+        raise NotImplementedError
+
+    def encode(self, source: torch.Tensor, lengths: torch.Tensor) -> Any:
+        """What is read of sources (n, T) of these lengths."""
+        raise NotImplementedError
+
+    def scores(self, memory: Any, given: torch.Tensor, forced: torch.Tensor | None = None) -> torch.Tensor:
+        """Scores (n, T, V - 1) of the `outcome` after each of the given tokens (n, T)."""
+        raise NotImplementedError
+
+    def foretold(self, scores: torch.Tensor) -> torch.Tensor:
+        """Log probabilities (n, V) of the next token from scores (n, V - 1) of its outcomes."""
+        return foretold(scores, self.target_size)
+
+    # --- probabilities ------------------------------------------------------------------------------------------
+
+    def read(self, sources: Ragged) -> Any:
+        """The memory of sources, for prediction."""
+        with torch.no_grad():
+            ids, lengths = (torch.from_numpy(one).to(self.device) for one in (sources.padded(), sources.lengths))
+            return self.encode(ids, lengths)
+
+    def log_prob(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
+        """log P(y | x) of each pair in nats, ends included, (n,)."""
+        values = np.zeros(len(sources))
+        order = np.argsort(sources.lengths + targets.lengths, kind="stable")
+        for begin in range(0, len(order), ROWS):
+            rows = order[begin : begin + ROWS]
+            values[rows] = self._log_prob(sources.take(rows), targets.take(rows))
+        return values
+
+    def _log_prob(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
+        given, wanted, inside = (
+            torch.from_numpy(one).to(self.device) for one in shifted(targets.padded(), targets.lengths)
+        )
+        with torch.no_grad():
+            scores = self.scores(self.read(sources), given)
+            log_p = scores.gather(2, outcome(wanted)[..., None])[..., 0] - scores.logsumexp(2)
+            return (log_p.double() * inside).sum(1).cpu().numpy()
+
+    # --- saving -------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, and both vocabularies."""
+        names = {"source": self.source_vocabulary, "target": self.target_vocabulary}
+        kept = {
+            f"token_{side}_{name}": value
+            for side, one in names.items() if one is not None for name, value in one.state().items()
+        }  # fmt: skip
+        return super().state() | kept
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` described."""
+        super().load({name: value for name, value in state.items() if not name.startswith("token_")})
+        sides = []
+        for side in ("token_source_", "token_target_"):
+            names = {name.removeprefix(side): np.asarray(v) for name, v in state.items() if name.startswith(side)}
+            sides.append(Vocabulary.from_state(names) if names else None)
+        self.source_vocabulary, self.target_vocabulary = sides
+
+
+def shifted(targets: Any, lengths: Any) -> tuple[Any, Any, Any]:
+    """What the decoder is given, what it has to say, and which of these count: <s> y_1 ... y_T, y_1 ... y_T </s>."""
+    n, longest = targets.shape
+    given, wanted = np.full((n, longest + 1), EOS), np.full((n, longest + 1), EOS)
+    given[:, 0], given[:, 1:] = BOS, targets
+    inside = np.arange(longest + 1) <= lengths[:, None]
+    wanted[:, :-1][inside[:, 1:]] = targets[inside[:, 1:]]
+    return given, wanted, inside
