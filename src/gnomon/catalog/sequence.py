@@ -35,7 +35,7 @@ ENTRIES = (
         {"n_hidden": 8, "n_embedding": 6, "epochs": 12, "batch_size": 8, "learning_rate": 0.03},
     ),
     Entry(
-        "transformer", "Transformer", "Transformer", "model",
+        "transformer", "Transformer for translation", "Transformer 翻译模型", "model",
         ("translate",), "gnomon.systems.sequence.transformer:Transformer", "Vaswani et al. 2017",
         ("DLN-216", "DLN-217", "DLN-218"),
         {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "epochs": 12, "batch_size": 8,
