@@ -125,7 +125,7 @@ class AscendingEM(VariationalEM):
 
     def step(self, state: Any) -> tuple[Any, Info]:
         """One iteration."""
-        model = state.problem.model
+        model: HasAscent = state.problem.model
         statistics = self.expected(state)
         reached = per_row(model, statistics)
         for i in range(self.outer_steps):
