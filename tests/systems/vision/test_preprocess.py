@@ -24,7 +24,7 @@ def scans(n: int = 40, shape: tuple[int, ...] = (7, 9, 3), seed: int = 0) -> tup
 
 def network(preprocess: str | Recipe, **options: Any) -> Any:
     return gnomon.CNN(
-        layers="3c3-4", batch_norm=False, epochs=1, batch_size=16, random_state=0, preprocess=preprocess, **options
+        layers="3c3-4", norm="none", epochs=1, batch_size=16, random_state=0, preprocess=preprocess, **options
     )
 
 
@@ -58,7 +58,7 @@ def test_a_network_sees_what_the_step_of_the_training_images_makes(recipe, tmp_p
 @pytest.mark.spec("PRA-117")
 def test_images_are_brought_to_the_size_that_a_network_needs():
     X, y = scans(shape=(7, 9, 3))
-    with pytest.raises(UserError, match="give 16 x 16"):
+    with pytest.raises(UserError, match="7 x 9 x 3 are too small"):
         network("none").set_params(layers="3c3-p2-p2-p2-p2").fit(X, y)
     net = network("resize-crop").set_params(layers="3c3-p2-p2-p2-p2", preprocess__size=(16, 16)).fit(X, y)
     assert net.model_.shape == (16, 16, 3) and net.model_.ask("first", X).shape == (40, 3, 16, 16)
