@@ -19,6 +19,7 @@ _WHERE = {
     "LayeredMachine": "gnomon.systems.energy.layered:LayeredMachine",
     "Score": "gnomon.evaluation.score:Score",
     "TTA": "gnomon.system.versions:TTA",
+    "FineTuning": "gnomon.runs.initial:FineTuning",
     "compare": "gnomon.tasks.compare:compare",
     "conjugate": "gnomon.distributions.conjugate",
     "context": "gnomon.training.context:context",

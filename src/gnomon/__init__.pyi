@@ -12,6 +12,7 @@ from gnomon.evaluation.partition import log_partition as log_partition
 from gnomon.evaluation.score import Score as Score
 from gnomon.inference.dreaming.learning import fit_transition_model as fit_transition_model
 from gnomon.report.verb import report as report
+from gnomon.runs.initial import FineTuning as FineTuning
 from gnomon.search.verb import search as search
 from gnomon.system.saving import load as load
 from gnomon.system.versions import TTA as TTA

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from gnomon.systems.vision._torchvision import by_our_names
 from gnomon.systems.vision.densenet import DenseNetModel
 from gnomon.systems.vision.resnet import ResNetModel
 from gnomon.systems.vision.vgg import VGGModel
 from oracles.published_networks import CLASSES, NETWORKS, SIZE, fill, pictures, summary
+from oracles.torchvision_names import NAMES
 
 KNOWN = json.loads(Path(__file__).with_name("torchvision.json").read_text())["networks"]
 DEEP = {"depths": (3, 4, 6, 3), "block": "bottleneck"}
@@ -34,3 +36,10 @@ def test_answers_to_the_same_weights(name):
         maps, scores = model.feature_maps(pictures()), model.scores(pictures())
     np.testing.assert_allclose(summary([maps[i] for i in stages]), KNOWN[name]["stages"], rtol=1e-9)
     np.testing.assert_allclose(scores, KNOWN[name]["scores"], rtol=1e-9)
+    theirs = {one: torch.zeros(shape, dtype=torch.float64) for one, shape in NAMES[name](CLASSES)}
+    fill(theirs.items())
+    system = next(one for one in ("vgg", "resnet", "densenet") if name.startswith(one[:3]))
+    arrays, _ = by_our_names(model, dict(sorted(theirs.items())), system, "the file")
+    own = {one: value for one, value in model.state_dict().items() if one not in ("shift", "scale")}
+    assert arrays.keys() - own.keys() == {"shift", "scale"}
+    assert all(torch.equal(arrays[one], value) for one, value in own.items())  # the same weights under its names

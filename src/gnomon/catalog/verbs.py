@@ -23,7 +23,7 @@ HOOKS = (
     # from data to examples
     "check_parameters", "ingest", "ingest_validation", "text_examples", "encode_target", "known_domain", "layout",
     # the model and its first values
-    "arguments", "make", "make_estimator", "initialize", "begin_model",
+    "arguments", "make", "make_estimator", "initialize", "begun", "begin_model", "foreign_weights",
     # how it is fitted
     "recipe", "min_batch_size", "batch_transform", "make_objective", "descent", "procedure", "problem", "finish",
     "make_layer",

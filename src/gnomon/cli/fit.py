@@ -16,6 +16,7 @@ from gnomon.catalog.cards import REQUIRED, Card, Preset, RecipeCard
 from gnomon.cli import output
 from gnomon.cli.completion import data as complete_data
 from gnomon.cli.form import FORM, form_options, taken
+from gnomon.cli.initial import BEGINNING, beginning, initial_options
 from gnomon.cli.options import default, flag, plain, resolve_values, values
 from gnomon.cli.preparing import PREPARING, preparation, prepare_options
 from gnomon.data.form import Form
@@ -37,8 +38,8 @@ SPLIT_SEED = "Seed of the rows that are kept out."
 RESIZE = "Height and width to which the images of a folder are brought, such as 32x32."
 COLUMNS = "Columns to take as features, a:f for those from a to f; all but the target by default."
 RESERVED = (
-    "target", "columns", *FORM, *PREPARING, "resize", "holdout", "split", "split_seed", "out", "devices", "device",
-    "precision", "checkpoint_every", "monitor", "page", "as_json",
+    "target", "columns", *FORM, *PREPARING, *BEGINNING, "resize", "holdout", "split", "split_seed", "out", "devices",
+    "device", "precision", "checkpoint_every", "monitor", "page", "as_json",
 )  # fmt: skip
 """Options of the run; never names of hyper-parameters."""
 
@@ -142,6 +143,7 @@ def run_options() -> list[click.Option]:
         click.Option(["--columns"], metavar="A,B,...", help=COLUMNS),
         *form_options(),
         *prepare_options(),
+        *initial_options(),
         click.Option(["--resize"], metavar="HxW", help=RESIZE),
         click.Option(
             ["--holdout"], type=float, default=0.2, show_default=True, metavar="FRACTION",
@@ -289,7 +291,7 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
     return RunConfig(
         FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, parameters, spec,
         int(os.environ.get("WORLD_SIZE", options["devices"])), options["checkpoint_every"],
-        options["device"], options["precision"], options["monitor"] or None,
+        options["device"], options["precision"], options["monitor"] or None, beginning(options),
     )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ __all__ = ["facts_of", "open_run", "text_of"]
 
 OF_DATA = ("name", "target", "columns", "holdout", "split", "split_seed", "folds", "fold", "resize")
 SEED = "random_state"
+HIDDEN = ("source", "mark")
+"""Of what a fit began from, what is said first and what is for programs."""
 
 
 def open_run(path: str) -> RunFolder:
@@ -39,7 +41,11 @@ def open_run(path: str) -> RunFolder:
 
 def facts_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """What the config of a run says, with its settings and what was done to the columns in words."""
-    facts = {name: config[name] for name in ("kind", "system", "where", "parameters", "seed", "data") if name in config}
+    facts = {
+        name: config[name]
+        for name in ("kind", "system", "where", "parameters", "seed", "data", "initial")
+        if name in config
+    }
     facts["settings"] = {name: {"value": value, "default": usual} for name, (value, usual) in settings(config).items()}
     learned = config.get("data", {}).get("preparation")
     if learned is not None:
@@ -57,6 +63,9 @@ def text_of(path: str, facts: Mapping[str, Any]) -> str:
     shown = {name: data[name] for name in OF_DATA if data.get(name) is not None}
     for name, one in changed.items():
         shown[name] = f"{one['value']} (default {one['default']})" if one["default"] else one["value"]
+    if "initial" in facts:
+        begun = facts["initial"]
+        shown["initial"] = "; ".join([begun["source"], *(f"{k} {v}" for k, v in begun.items() if k not in HIDDEN)])
     if not changed:
         shown["settings"] = "the defaults"
     if "seed" in facts:

@@ -23,7 +23,8 @@ class BatchNorm(ContextLayer):
     ones move towards them: running <- (1 - momentum) * running + momentum * new, the new variance with divisor n - 1,
     as in torch. In prediction the running ones are used, so that a row's output does not depend on the others. Whether
     it is training is said by `gnomon.nn.context.training` and by nothing else; weights and processes are those of it.
-    Positions that a mask leaves out, such as the ends of shorter sequences, have no part in the statistics.
+    A norm that is ``frozen`` uses the running ones in training too, and keeps them. Positions that a mask leaves out,
+    such as the ends of shorter sequences, have no part in the statistics.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ class BatchNorm(ContextLayer):
             wanted = (len(x), *x.shape[2:])
             raise UserValueError.must("mask", f"have shape {wanted}", tuple(mask.shape))
         now = current()
-        if now is None:
+        if now is None or self.frozen:
             y = functional.batch_norm(
                 x, self.running_mean, self.running_var, self.gain, self.shift, False, 0.0, self.epsilon
             )

@@ -96,6 +96,8 @@ class ContextLayer(nn.Module):
 
     path: str = ""
     """Place in the network, set by `bind`; the address of the layer's noise."""
+    frozen: bool = False
+    """Whether its parameters are not learned, so that what it counts of batches stays as it is too."""
 
 
 def bind(network: nn.Module, prefix: str = "") -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +37,24 @@ class Module(nn.Module):
 
     chunk: ClassVar[int] = 1 << 22
     """Numbers of the input that are looked at together when a network answers: 16 MB in float32."""
+    rates: Mapping[str, float] = MappingProxyType({})
+    """Factors of the learning rate by parameter, for one fit; 1 where left out."""
+
+    def stages(self) -> list[tuple[str, ...]]:
+        """How the names of what it holds begin, from the input to the output: the last stage is the output layer.
+
+        Here a stage is a layer, or the part of a sequence.
+
+        Examples
+        --------
+        >>> net = Module()
+        >>> net.features, net.head = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 3)), nn.Linear(3, 2)
+        >>> net.stages()
+        [('features.0.',), ('features.2.',), ('head.',)]
+        """
+        parts = (name.split(".") for name, _ in self.named_parameters())
+        firsts = (one[: 2 if len(one) > 2 and one[1].isdigit() else 1] for one in parts)
+        return [(f"{name}.",) for name in dict.fromkeys(".".join(one) for one in firsts)]
 
     def bind(self, prefix: str = "") -> int:
         """Tell the layers that ask for it their path, `gnomon.nn.context.bind`; how many there are."""

@@ -101,6 +101,7 @@ RULES: Mapping[str, Rule] = {
     "monitor": ("be true or false", lambda value: isinstance(value, bool)),
     "device": ("be text", _is_text),
     "precision": ("be float32 or bfloat16", lambda value: value in ("float32", "bfloat16")),
+    "initial": ("name a source", lambda value: isinstance(value, dict) and _is_text(value.get("source"))),
 }
 """What the facts of a run must be, where they are there."""
 
@@ -260,6 +261,8 @@ class RunConfig:
         Where and how networks compute; see `gnomon.training.context.Context`.
     monitor : bool, optional
         Whether the fit is watched inside; likewise.
+    initial : mapping, optional
+        What the fit begins from, see `gnomon.runs.initial.FineTuning`.
     kernel, adapt, target, sampling : mapping, optional
         Of chains.
 
@@ -281,6 +284,7 @@ class RunConfig:
     device: str | None = None
     precision: str | None = None
     monitor: bool | None = None
+    initial: Mapping[str, Any] | None = None
     kernel: Mapping[str, Any] | None = None
     adapt: Any = None
     target: Mapping[str, Any] | None = None

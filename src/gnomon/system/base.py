@@ -268,14 +268,12 @@ class System(TakesRows, Seeded, SaysUnfitted, BaseEstimator):
         self, examples: Any, run: RunFolder | None = None, validation: Any = None, *, limit: int | None = None
     ) -> Self:
         group = current_group()
-        seed = run.config["seed"] if run else seed_of(self.random_state)
-        seed = agreed(seed, group)
+        seed = agreed(run.config["seed"] if run else seed_of(self.random_state), group)
         noise = Noise(seed, "fit")
         if validation is None:
             examples, validation = self._split_validation(examples, noise.child("validation"))
         self.arguments_, self.seed_ = self.arguments(examples), seed
-        model = self._allocate(**self.arguments_)
-        self.initialize(model, examples, noise.child("initial"))
+        model = self.begun(examples, noise.child("initial"))
         problem = self.problem(model, examples, noise, group, validation)
         with on_trial(run):
             with limited(threads_for(model, problem.batches, group), torch_alone=self.numpy_products):
@@ -289,6 +287,12 @@ class System(TakesRows, Seeded, SaysUnfitted, BaseEstimator):
         if run is not None and finished and group.rank == 0:
             self._write(run, model, outcome)
         return self
+
+    def begun(self, examples: Any, noise: contracts.Noise) -> Any:
+        """The model with its first values."""
+        model = self._allocate(**self.arguments_)
+        self.initialize(model, examples, noise)
+        return model
 
     def _allocate(self, **arguments: Any) -> Any:
         """The model, or the refusal of one that no memory holds."""
@@ -380,8 +384,7 @@ class System(TakesRows, Seeded, SaysUnfitted, BaseEstimator):
     @verb
     def energy(self, X: Any) -> Array:
         """Energy of each row in nats, shape (n,): log p(x) = -energy(x) - log Z."""
-        rows = self._rows(X)
-        return self.model_.energy(rows)
+        return self.model_.energy(self._rows(X))
 
     @verb
     def sample(self, n: int = 1, *, random_state: Any = None) -> Array:

@@ -26,7 +26,10 @@ from gnomon.errors import Diverged, NoColumn, UserError, UserTypeError, UserValu
 from gnomon.numeric.noise import seed_of
 from gnomon.runs.config import ARRAYS, FIT, NAMED, USUAL, DataSpec
 from gnomon.runs.folder import RunFolder
+from gnomon.runs.initial import FineTuning
 from gnomon.system.base import System
+from gnomon.system.by_gradient import ByGradient
+from gnomon.system.initial import preparation_of
 from gnomon.system.saving import load, system_of
 from gnomon.tasks.base import Task, task
 from gnomon.tasks.budgets import given, prolonged
@@ -182,6 +185,7 @@ def fit(
     columns: Sequence[str] | None = None,
     prepare: Preparation | None = None,
     run: str | os.PathLike[str] | None = None,
+    initial: Any = None,
 ) -> System:
     """Fit a system to data by name or file, prepared as its task says.
 
@@ -199,6 +203,8 @@ def fit(
         columns are scaled where the system's answer depends on their units. It is kept with the model.
     run : path, optional
         A new folder for checkpoints, history and the fitted model; where the data has a name, `resume` reads it again.
+    initial : FineTuning, path or fitted System, optional
+        Whose weights a network begins from, `gnomon.FineTuning`.
 
     Returns
     -------
@@ -220,21 +226,24 @@ def fit(
     if not isinstance(made, System):
         raise UserTypeError.must("system", "be a name or a System", made, remedy="call the class: gnomon.RBM()")
     goal = task_of(made)
-    recipe = recipe_of(prepare)
+    recipe, start = recipe_of(prepare), beginning(initial, made)
     whole = data if isinstance(data, Dataset) else goal.read(data, target=target, columns=columns, kinds=recipe.kinds)
     with others_named(made, whole):
         whole = goal.adopt(whole)
-        found = learn(recipe, whole, made)
+        found = learn_or_keep(recipe, whole, made, start)
         ready = whole if found is None else found.apply(whole)
         with placed(ready):
             X, y = goal.examples(ready, made)
             X = in_frames(X, ready, made)
             if run is None:
-                return made.fit(X, y, **kept(found))
+                begun: dict[str, Any] = {} if start is None else {"initial": start}
+                return made.fit(X, y, **kept(found), **begun)
     spec = DataSpec(ARRAYS)
     if not isinstance(data, Dataset):
         spec = spec_of(data, whole, target=target, columns=columns, holdout=0.0, prepare=recipe)
-    folder = RunFolder.create(run, made._config(FIT, seed_of(made.random_state), data=spec, devices=1))
+    begins = None if start is None else start.to_json()
+    config = made._config(FIT, seed_of(made.random_state), data=spec, devices=1, initial=begins)
+    folder = RunFolder.create(run, config)
     with others_named(made, whole):
         return _fit_into(made, X, y, folder, found)
 
@@ -246,6 +255,33 @@ def tell(found: Prepared, known_lines: list[str] | None = None, title: str = "co
     known += lines
     if lines:
         print("\n  ".join([title, *lines]), file=sys.stderr)
+
+
+def beginning(initial: Any, system: System) -> FineTuning | None:
+    """What the fit of a system begins from, where something was named.
+
+    Raises
+    ------
+    UserTypeError
+        A system that does not learn by gradient.
+    """
+    if initial is None:
+        return None
+    if not isinstance(system, ByGradient):
+        what = f"initial must be left out of systems that are not networks learning by gradient, got {system.name}"
+        raise UserTypeError(what, "initial", "fit mlp or resnet, say, or leave it out")
+    return FineTuning.of(initial)
+
+
+def learn_or_keep(recipe: Preparation, train: Dataset, system: System, start: FineTuning | None) -> Prepared | None:
+    """What makes numbers of the columns: learned of the training rows, or that of the source of the first weights."""
+    known = preparation_of(start)
+    if known is None:
+        return learn(recipe, train, system)
+    if recipe != Preparation():
+        option = next(iter(recipe.to_json()))
+        raise UserValueError(f"columns are prepared as in {start and start.place}", option, "leave it out")
+    return known
 
 
 def kept(found: Prepared | None) -> dict[str, Any]:
@@ -355,7 +391,8 @@ def _fit_to(
     adopted = goal.adopt(whole)
     spec = replace(spec, split=goal.usual_split(adopted)) if spec.split == USUAL else spec
     train, held = halves(goal, spec, adopted)
-    found = learn(recipe, train, system)
+    start = beginning(FineTuning.from_json(run.config["initial"]) if "initial" in run.config else None, system)
+    found = learn_or_keep(recipe, train, system, start)
     raw = train.columns
     if found is not None:
         train, held = found.apply(train), None if held is None else found.apply(held)
@@ -374,8 +411,11 @@ def _fit_to(
         raise
     except ValueError as error:  # scikit-learn's checks of arrays
         raise UserValueError(" ".join(str(error).split())) from error
-    if found is not None and verbose and group.rank == 0:
-        tell(found)  # not before: a refusal is one line
+    if verbose and group.rank == 0:  # not before: a refusal is one line
+        if found is not None:
+            tell(found)
+        if start is not None:
+            print("\n  ".join(["initial weights:", *system.initial_.lines()]), file=sys.stderr)
     return system, held
 
 

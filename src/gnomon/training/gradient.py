@@ -21,6 +21,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.training.context import current
 from gnomon.training.exchange import Exchange
 from gnomon.training.monitor import Monitor
+from gnomon.training.optimizers import FACTOR, apart
 from gnomon.training.procedure import Info, Problem, compare_losses, diverged, refuse_ruin
 from gnomon.training.schedules import Clock, Constant, Schedule
 from gnomon.training.stopping import Off, Stopping, Watch
@@ -227,6 +228,8 @@ class Gradient:
         parameters = exchange.choose(phase.parameters)
         recipe: Any = phase.optimizer or self.optimizer
         optimizer = recipe.build(list(parameters.values()), self.learning_rate * phase.rate)
+        rates = getattr(problem.model, "rates", {})
+        apart(optimizer, {id(one): rates[name] for name, one in parameters.items() if name in rates})
         noise = problem.noise.child(name)
         return _Part(name, parameters, optimizer, noise, phase.steps, phase.rate, batches, first)
 
@@ -290,7 +293,7 @@ class Gradient:
         state.rate = rate
         for part in state.parts:
             for group in part.optimizer.param_groups:
-                group["lr"] = rate * part.rate
+                group["lr"] = rate * part.rate * group.get(FACTOR, 1.0)
 
     @staticmethod
     def _move(optimizer: torch.optim.Optimizer, step: int) -> None:

@@ -6,15 +6,17 @@ Weight decay shrinks matrices, kernels and other arrays of two axes or more, not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import Recipe
 
-__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "RMSprop", "Optimizer"]
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "RMSprop", "Optimizer", "apart"]
 
+FACTOR = "factor"
+"""Name in a group of parameters of what its rate is multiplied by."""
 SETTLED = 1e9
 """So many steps that every bias correction 1 - beta**t is 1 in double precision for beta up to 0.99999996."""
 
@@ -42,6 +44,27 @@ def _groups(parameters: Sequence[Any], decay: float) -> Any:
     wide, flat = [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim <= 1]
     groups = [{"params": wide, "weight_decay": decay}, {"params": flat, "weight_decay": 0.0}]
     return [group for group in groups if group["params"]]
+
+
+def apart(optimizer: Any, factors: Mapping[int, float]) -> None:
+    """Give parameters of other rates groups of their own, with the factor of the rate under `FACTOR`.
+
+    Parameters
+    ----------
+    optimizer : what `Optimizer.build` gave
+    factors : mapping of int to float
+        By the ``id`` of parameters; 1 where left out. Without any the optimizer stays as it is.
+    """
+    if not factors:
+        return
+    groups: list[dict[str, Any]] = []
+    for group in optimizer.param_groups:
+        by_factor: dict[float, list[Any]] = {}
+        for parameter in group["params"]:
+            by_factor.setdefault(factors.get(id(parameter), 1.0), []).append(parameter)
+        rate = group["lr"]
+        groups += [{**group, "params": p, "lr": rate * factor, FACTOR: factor} for factor, p in by_factor.items()]
+    optimizer.param_groups[:] = groups
 
 
 @dataclass(frozen=True)
@@ -92,15 +115,16 @@ class PlainDescent:
 
     def __init__(self, parameters: Sequence[Any], rate: float) -> None:
         self.parameters = list(parameters)
-        self.param_groups: list[dict[str, Any]] = [{"lr": rate}]
-        self.values = [parameter.detach() for parameter in self.parameters]
+        self.param_groups: list[dict[str, Any]] = [{"params": self.parameters, "lr": rate}]
+        self.values = {id(parameter): parameter.detach() for parameter in self.parameters}
 
     def step(self) -> None:
         """One update of every parameter that has a gradient."""
-        factor = -self.param_groups[0]["lr"]
-        for parameter, value in zip(self.parameters, self.values, strict=True):
-            if parameter.grad is not None:
-                value.add_(parameter.grad, alpha=factor)
+        for group in self.param_groups:
+            factor = -group["lr"]
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self.values[id(parameter)].add_(parameter.grad, alpha=factor)
 
     def state_dict(self) -> dict[str, Any]:
         """Empty."""

@@ -61,9 +61,11 @@ def _is_plain(procedure: Gradient, state: Any) -> bool:
 
 def _is_known(optimizer: Any) -> bool:
     """Whether its steps are compiled: plain ones, and Adam's without decay or the largest moments."""
+    if len(optimizer.param_groups) > 1:  # rates of their own
+        return False
     if type(optimizer) is PlainDescent:
         return True
-    if type(optimizer) is not torch.optim.Adam or len(optimizer.param_groups) > 1:
+    if type(optimizer) is not torch.optim.Adam:
         return False
     return not any(optimizer.param_groups[0][name] for name in ("amsgrad", "maximize", "weight_decay"))
 

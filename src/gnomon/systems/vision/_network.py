@@ -26,6 +26,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.vision._images import ImageClassifier, ImageModel, too_small
 from gnomon.systems.vision._looking import Looks
+from gnomon.systems.vision._torchvision import by_our_names
 
 __all__ = ["ConvNet", "ConvNetModel", "Stem", "map_shape"]
 
@@ -244,6 +245,11 @@ class ConvNet(Looks, ImageClassifier):
         """Augmentation, if there is any."""
         recipe = self.recipe("augment")
         return Augmenter(recipe, examples) if recipe.parts else None
+
+    def foreign_weights(
+        self, model: Any, arrays: Mapping[str, Any], source: str
+    ) -> tuple[dict[str, Any], dict[str, str]] | None:
+        return by_our_names(model, arrays, self.name, source)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {"activation": self.recipe("activation")}
