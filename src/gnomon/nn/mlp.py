@@ -80,7 +80,7 @@ class MLPModel(Module):
         """Weights of the layers, which penalties act on; biases and norms are left alone."""
         return [cast(torch.nn.Linear, layer).weight for layer in self.layers]
 
-    def stages(self) -> list[tuple[str, ...]]:
+    def learning_stages(self) -> list[tuple[str, ...]]:
         """A layer with its norm and its unit; the numbers that bring outputs to the targets' units are of the last."""
         found = [tuple(f"{part}.{k}." for part in ("layers", "norms", "units")) for k in range(len(self.layers))]
         return [*found[:-1], (*found[-1], "out_shift", "out_scale")]

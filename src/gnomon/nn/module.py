@@ -40,7 +40,7 @@ class Module(nn.Module):
     rates: Mapping[str, float] = MappingProxyType({})
     """Factors of the learning rate by parameter, for one fit; 1 where left out."""
 
-    def stages(self) -> list[tuple[str, ...]]:
+    def learning_stages(self) -> list[tuple[str, ...]]:
         """How the names of what it holds begin, from the input to the output: the last stage is the output layer.
 
         Here a stage is a layer, or the part of a sequence.
@@ -49,7 +49,7 @@ class Module(nn.Module):
         --------
         >>> net = Module()
         >>> net.features, net.head = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 3)), nn.Linear(3, 2)
-        >>> net.stages()
+        >>> net.learning_stages()
         [('features.0.',), ('features.2.',), ('head.',)]
         """
         parts = (name.split(".") for name, _ in self.named_parameters())

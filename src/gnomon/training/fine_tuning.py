@@ -55,7 +55,7 @@ def matched(names: Sequence[str], patterns: Iterable[str], option: str) -> list[
 
 def output_names(model: Module) -> list[str]:
     """Names of what belongs to the output layer, the last stage."""
-    return [name for name in model.state_dict() if name.startswith(tuple(model.stages()[-1]))]
+    return [name for name in model.state_dict() if name.startswith(tuple(model.learning_stages()[-1]))]
 
 
 def copy_weights(
@@ -151,7 +151,7 @@ def parameter_groups(
     Parameters
     ----------
     model : Module
-        Its `Module.stages` say how deep a parameter is; the last one is the output layer.
+        Its `Module.learning_stages` say how deep a parameter is; the last one is the output layer.
     learning_rate : float
         What the factors are multiplied by.
     lr_backbone, lr_head : float, optional
@@ -161,7 +161,7 @@ def parameter_groups(
     fresh : iterable of str
         Names that count as of the output layer, wherever they are.
     """
-    stages, begun = model.stages(), set(fresh)
+    stages, begun = model.learning_stages(), set(fresh)
     head = tuple(stages[-1])
     factors: dict[str, float] = {}
     for name, _ in model.named_parameters():

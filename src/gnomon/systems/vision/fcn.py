@@ -128,6 +128,10 @@ class FCNModel(ImageModel):
             scores = doubled(scores) + found.pop()
         return scores[..., :rows, :columns].permute(0, 2, 3, 1)
 
+    def learning_stages(self) -> list[tuple[str, ...]]:
+        """The stages of convolutions; the scores of all of them are the output layer."""
+        return [*((f"stages.{number}.",) for number in range(len(self.stages))), ("heads.", "enlarge.")]
+
     def initialize(self, initializer: Initializer, noise: Noise) -> None:
         """Initial weights: convolutions with the gain of the units behind them, enlarging that interpolates."""
         hidden = {f"stages.{name}": self.gain for name, _ in self.stages.named_modules()}
