@@ -119,8 +119,8 @@ def test_a_fit_in_halves(tmp_path: Any) -> None:
     ("settings", "said"),
     [
         ({"halves": "cpu"}, "halves must be two devices such as cuda:0+cuda:1, got 'cpu'"),
-        ({"halves": "cpu+cuda:77"}, "halves names 'cuda:77', which is no device here"),
-        ({"halves": "cpu+nowhere"}, "halves names 'nowhere', which is no device here"),
+        ({"halves": "cpu+cuda:77"}, "halves must be devices that are here, got 'cuda:77'"),
+        ({"halves": "cpu+nowhere"}, "halves must be devices that are here, got 'nowhere'"),
         ({"halves": "cpu+cpu", "groups": 1}, "groups must be 2 for two halves, got 1"),
         ({"halves": "cpu+cpu", "hidden": (5,)}, "hidden must be even numbers for two halves, got 5"),
         ({"halves": "cpu+cpu", "channels": (4, 6, 8, 7, 6)}, "channels must be even numbers for two halves, got 7"),

@@ -25,7 +25,7 @@ from gnomon.nn.embedding import Embedding
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
 from gnomon.nn.gates import SqueezeExcitation
 from gnomon.nn.glimpses import GaussianAttention, Glimpse, WithoutAttention
-from gnomon.nn.halves import Halves, Joined
+from gnomon.nn.halves import Halves, JoinedHalves
 from gnomon.nn.image_steps import ImageStepLayer, LCNLayer
 from gnomon.nn.inception import Widths, inception
 from gnomon.nn.layers import PHM, dense
@@ -105,7 +105,7 @@ class Attends(nn.Module):
 def in_halves() -> nn.Module:
     """Two convolutions of half of the channels, and what joins them."""
     halves = [SeparableConv2d(1, 2, 3, padding=1, dtype=F64) for _ in range(2)]
-    return nn.Sequential(Halves(*halves, (torch.device("cpu"),) * 2), Joined())
+    return nn.Sequential(Halves(*halves, (torch.device("cpu"),) * 2), JoinedHalves())
 
 
 IDS, LENGTHS = torch.from_numpy(np.random.default_rng(1).integers(0, 6, (N, 4))), torch.tensor([6, 1, 0, 4, 6])

@@ -10,7 +10,7 @@ from torch import nn
 
 from gnomon.errors import UserValueError
 
-__all__ = ["Halves", "Joined", "places_of"]
+__all__ = ["Halves", "JoinedHalves", "places_of"]
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -49,7 +49,8 @@ def _there(name: str, strict: bool) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError):
         if not strict:
             return torch.device("cpu")
-        raise UserValueError(f"halves names {name!r}, which is no device here", "halves", "cpu+cpu always is") from None
+        what = f"halves must be devices that are here, got {name!r}"
+        raise UserValueError(what, "halves", "give cpu+cpu, or another") from None
     return place
 
 
@@ -80,7 +81,7 @@ class Halves(nn.Module):
     --------
     >>> cpu = torch.device("cpu")
     >>> pair = Halves(nn.Identity(), nn.ReLU(), (cpu, cpu))(torch.tensor([[-1.0, -2.0]]))
-    >>> Joined()(pair).tolist()
+    >>> JoinedHalves()(pair).tolist()
     [[-1.0, 0.0]]
     """
 
@@ -127,12 +128,12 @@ class Halves(nn.Module):
         return f"{self.places[0]}+{self.places[1]}, both={self.both}"
 
 
-class Joined(nn.Module):
+class JoinedHalves(nn.Module):
     """The channels of a pair one behind the other, where the first half stands; a tensor as it is.
 
     Examples
     --------
-    >>> Joined()((torch.ones(1, 1), torch.zeros(1, 1))).tolist()
+    >>> JoinedHalves()((torch.ones(1, 1), torch.zeros(1, 1))).tolist()
     [[1.0, 0.0]]
     """
 

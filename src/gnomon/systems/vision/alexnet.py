@@ -12,7 +12,7 @@ from gnomon.data.examples import Examples
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.dropout import Dropout
-from gnomon.nn.halves import Halves, Joined, places_of
+from gnomon.nn.halves import Halves, JoinedHalves, places_of
 from gnomon.nn.layers import dense
 from gnomon.nn.pooling import MaxPooling
 from gnomon.nn.stages import conv_unit
@@ -112,7 +112,7 @@ class AlexNetModel(ConvNetModel):
         self.features = nn.Sequential(
             convolved(self.shape[2], first, window, both=True, stride=stride, padding=border), pooled(),
             convolved(first, second, 5), pooled(), convolved(second, third, 3, both=True), convolved(third, fourth, 3),
-            convolved(fourth, fifth, 3), nn.Sequential(pooled(), Joined()),
+            convolved(fourth, fifth, 3), nn.Sequential(pooled(), JoinedHalves()),
         )  # fmt: skip
         maps, rows, columns = self.check_size()
         inputs, dtype, self.gain = maps * rows * columns, settings["dtype"], unit.gain
@@ -125,11 +125,11 @@ class AlexNetModel(ConvNetModel):
 
             self.head.append(twice(half, both=True))
             inputs = units
-        self.head.extend([Joined(), dense(inputs, n_classes, dtype=dtype)])
+        self.head.extend([JoinedHalves(), dense(inputs, n_classes, dtype=dtype)])
 
     def feature_maps(self, x: torch.Tensor, stages: Sequence[int] | None = None) -> list[torch.Tensor]:
         """Outputs of some stages, halves joined."""
-        return [Joined()(maps) for maps in super().feature_maps(x, stages)]
+        return [JoinedHalves()(maps) for maps in super().feature_maps(x, stages)]
 
 
 class AlexNet(ConvNet):
@@ -208,9 +208,9 @@ class AlexNet(ConvNet):
         if self.groups != 2:
             raise UserValueError(f"groups must be 2 for two halves, got {self.groups}", "groups", "give groups=2")
         for name in ("channels", "hidden"):
-            odd = [size for size in getattr(self, name) if size % 2]
-            if odd:
-                raise UserValueError(f"{name} must be even numbers for two halves, got {odd[0]}", name)
+            uneven = [size for size in getattr(self, name) if size % 2]
+            if uneven:
+                raise UserValueError(f"{name} must be even numbers for two halves, got {uneven[0]}", name)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
