@@ -15,6 +15,7 @@ from gnomon.distributions.domains import UnitInterval
 from gnomon.evaluation.grids import sample_grid
 from gnomon.report.figures import CYCLE, GRAY
 from gnomon.tasks.components import components
+from gnomon.tasks.segment import beside
 
 SIDE = 3.0
 """Of a picture, in inches."""
@@ -200,6 +201,17 @@ def seen_digits(system: Any) -> Figure:
     return figure
 
 
+def labeled_pixels(system: Any) -> Figure:
+    """Scenes that it has not learned from, with the true and the predicted labels of their pixels."""
+    train, test = gnomon.data.split(gnomon.data.load("digit-scenes"), seed=0)
+    fitted(system, train.view("images"), train.masks)
+    X, y = test.view("images")[:6], test.view("masks")[:6]
+    figure, axes = axes_of()
+    axes.imshow(beside(X, y, system.predict(X), system.classes_))
+    axes.axis("off")
+    return figure
+
+
 def embedded(system: Any) -> Figure:
     """Wines in the plane that a network has learned, by grower."""
     wine = gnomon.data.load("wine")
@@ -272,6 +284,7 @@ CAPTIONS: dict[Callable[[Any], Figure], str] = {
     parts_of_digits: "What it is made of after a short fit to handwritten digits.",
     samples_of_digits: "Digits that it makes after a short fit.",
     seen_digits: "Digits that it has not learned from, and what it takes them for; wrong ones in red.",
+    labeled_pixels: "Scenes that it has not learned from, the true labels of their pixels, and those that it finds.",
     embedded: "Wines of three growers in the plane that it has learned.",
     ratings: "Ratings that are known, and what is expected of all pairs.",
     next_letters: "How likely each letter is to come next in a sentence; what came next is marked.",
@@ -283,6 +296,8 @@ CAPTIONS: dict[Callable[[Any], Figure], str] = {
 def drawing(system: Any) -> Callable[[Any], Figure] | None:
     """How a system is drawn; None where there is no way."""
     task, view = system.tasks[0], system.domain.view
+    if task == "segment":
+        return labeled_pixels
     if view == "images":
         return seen_digits if task == "classify" else None
     if task == "density" and view == "density":

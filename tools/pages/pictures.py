@@ -35,7 +35,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "spike-and-slab-rbm": {"n_hidden": 8},
     "mean-field-network": {"n_components": 8, "epochs": 30},
     "spike-and-slab-sparse-coding": {"n_components": 3},
-    "mcrbm": {"n_mean": 4, "n_covariance": 4},
+    "mcrbm": {"n_mean": 4, "n_covariance": 4}, "fcn": {"epochs": 10},
     "vae": {"max_updates": 2000}, "vrnn": {"max_updates": 400},
     "nade": {"max_updates": 800}, "rnade": {"max_updates": 300},
     "deep-nade": {"epochs": 100}, "nade-k": {"epochs": 40}, "draw": {"max_updates": 600},
