@@ -111,10 +111,10 @@ def files(folder):
     houses.with_columns(price=1e3 * pl.col("area") + random.normal(0, 5e3, 120)).write_csv("houses.csv")
     houses.head(9).write_csv("new-houses.csv")
     houses.with_columns(rooms=pl.col("rooms") + random.normal(0, 0.3, 120)).write_csv("noisy-houses.csv")
-    for kind in ("cat", "dog"):
-        (folder / "pets" / kind).mkdir(parents=True)
+    for kind in ("pets/cat", "pets/dog", "birds/robin", "birds/wren"):
+        (folder / kind).mkdir(parents=True)
         for i in range(12):
-            image.imsave(folder / "pets" / kind / f"{i}.png", random.random((8, 8)), cmap="gray")
+            image.imsave(folder / kind / f"{i}.png", random.random((8, 8)), cmap="gray")
     (folder / "photos").mkdir()
     for i in (9, 14):
         Image.fromarray(random.integers(0, 256, (i, 12)).astype(np.uint8)).save(folder / "photos" / f"{i}.png")
