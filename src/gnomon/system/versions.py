@@ -102,7 +102,7 @@ class _Window:
 class Versions:
     """Base of the sets of versions; a subclass gives `steps`, one for each version, None for the image as it is."""
 
-    short: ClassVar[str] = ""
+    word: ClassVar[str] = ""
     first: ClassVar[int] = 1
     """Sets of a lower number are applied first: windows are cut before anything is turned."""
 
@@ -115,7 +115,7 @@ class Versions:
 class Plain(Versions):
     """The image as it is: 1 version."""
 
-    short: ClassVar[str] = "plain"
+    word: ClassVar[str] = "plain"
 
     def steps(self, size: Size, wanted: Size | None) -> list[Any]:
         return [None]
@@ -125,7 +125,7 @@ class Plain(Versions):
 class Flip(Versions):
     """The image and its mirror image, left for right: 2 versions."""
 
-    short: ClassVar[str] = "flip"
+    word: ClassVar[str] = "flip"
 
     def steps(self, size: Size, wanted: Size | None) -> list[Any]:
         return [None, _Flip((2,))]
@@ -135,7 +135,7 @@ class Flip(Versions):
 class Flips(Versions):
     """The image, mirrored left for right, top for bottom, and both: 4 versions."""
 
-    short: ClassVar[str] = "flips"
+    word: ClassVar[str] = "flips"
 
     def steps(self, size: Size, wanted: Size | None) -> list[Any]:
         return [None, _Flip((2,)), _Flip((1,)), _Flip((1, 2))]
@@ -145,7 +145,7 @@ class Flips(Versions):
 class Turns(Versions):
     """The image at the four quarter turns, which must be square unless the network takes any size: 4 versions."""
 
-    short: ClassVar[str] = "turns"
+    word: ClassVar[str] = "turns"
 
     def steps(self, size: Size, wanted: Size | None) -> list[Any]:
         seen = size if wanted is None else wanted
@@ -165,7 +165,7 @@ class Shifts(Versions):
         Pixels.
     """
 
-    short: ClassVar[str] = "shifts"
+    word: ClassVar[str] = "shifts"
     by: int = 1
 
     def __post_init__(self) -> None:
@@ -189,7 +189,7 @@ class Crops(Versions):
     fraction : float in [0.5, 1], default 0.875
     """
 
-    short: ClassVar[str] = "crops"
+    word: ClassVar[str] = "crops"
     first: ClassVar[int] = 0
     fraction: float = 0.875
 
@@ -207,7 +207,7 @@ class Crops(Versions):
         return [_Window(top, left, height, width, wanted) for top, left in corners]
 
 
-SETS: dict[str, type[Versions]] = {one.short: one for one in (Plain, Flip, Flips, Turns, Shifts, Crops)}
+SETS: dict[str, type[Versions]] = {one.word: one for one in (Plain, Flip, Flips, Turns, Shifts, Crops)}
 """Sets of versions by name."""
 
 
