@@ -68,7 +68,7 @@ def tell(run: str, data: str | None, target: str | None, system: Any, wish: Wish
 
 
 @dataclass(frozen=True)
-class Found:
+class Shown:
     """A table with its title, the facts of --json, a picture, and the numbers of a .npy file."""
 
     title: str
@@ -80,7 +80,7 @@ class Found:
     numbers: Any
 
 
-def _write(out: str, found: Found) -> None:
+def _write(out: str, found: Shown) -> None:
     if Path(out).suffix.lower() in PICTURES:
         write_picture(out, found.picture)
     else:
@@ -91,7 +91,7 @@ def _texts(lines: Any) -> list[list[str]]:
     return [[str(cell) for cell in line] for line in lines]
 
 
-def _maps(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shape: Any, wish: Wish) -> Found:
+def _maps(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shape: Any, wish: Wish) -> Shown:
     """A map over the pixels of each image."""
     from gnomon.tasks.looking import look
 
@@ -99,7 +99,7 @@ def _maps(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shape: 
     header, lines = found.table(rows, y)
     title = f"{wish.how} of {_chosen(places, rows, wish)}, for the predicted class:"
     columns = {name: [line[j] for line in lines] for j, name in enumerate(header)}
-    return Found(title, header, _texts(lines), (), {"columns": columns}, found.picture(), found.maps)
+    return Shown(title, header, _texts(lines), (), {"columns": columns}, found.picture(), found.maps)
 
 
 def _chosen(places: Any, rows: Any, wish: Wish) -> str:
@@ -108,7 +108,7 @@ def _chosen(places: Any, rows: Any, wish: Wish) -> str:
     return f"{counted(len(places), 'image')} of {rows.name}, drawn at random"
 
 
-def _features(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shape: Any, wish: Wish) -> Found:
+def _features(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shape: Any, wish: Wish) -> Shown:
     """The stages, and the maps of the first image at one of them."""
     from gnomon.tasks.looking import feature_grid
 
@@ -134,10 +134,10 @@ def _features(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, sha
     header = ["stage", "rows, columns, maps", "mean", "zeros", "maps that are off"]
     row = int(places[0] if rows.rows is None else rows.rows[places[0]])
     title = f"stages over {_chosen(places, rows, wish)}; a picture is that of row {row} at stage {stage}:"
-    return Found(title, header, lines, (2, 3, 4), {"stages": facts, "row": row}, feature_grid(chosen[0]), chosen)
+    return Shown(title, header, lines, (2, 3, 4), {"stages": facts, "row": row}, feature_grid(chosen[0]), chosen)
 
 
-def _nearest(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shape: Any, wish: Wish) -> Found:
+def _nearest(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shape: Any, wish: Wish) -> Shown:
     """Training images that are nearest to each."""
     from gnomon.cli.fitted import training_rows
     from gnomon.tasks.looking import images_of, neighbor_grid
@@ -164,4 +164,4 @@ def _nearest(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shap
     )
     picture = neighbor_grid(images[: len(places)], images[len(places) :], np.arange(near.size).reshape(near.shape))
     title = f"{_chosen(places, rows, wish)}, and what the network holds to be alike:"
-    return Found(title, header, lines, (), {"images": facts}, picture, numbers)
+    return Shown(title, header, lines, (), {"images": facts}, picture, numbers)

@@ -38,7 +38,7 @@ MAX_COLUMNS = 1 << 22
 
 DEPTH = "save all in one depth, or bring all to 8 bits: --depth 8, in Python File(path, depth='8')"
 
-TOLD = 5
+NAMED = 5
 """Files that are named at most where images are left out."""
 
 
@@ -171,8 +171,8 @@ class _Broken:
                 what = "no image of the folder can be read"
                 raise UserValueError(what, f"{self.folder.name}/{lost}", "repair its files, or remove it")
         reasons = {str(file.relative_to(self.folder)): error.what for file, error in self.errors.items()}
-        shown = "; ".join(f"{self.folder.name}/{name}: {reasons[name]}" for name in self.names[:TOLD])
-        more = len(self.errors) - TOLD
+        shown = "; ".join(f"{self.folder.name}/{name}: {reasons[name]}" for name in self.names[:NAMED])
+        more = len(self.errors) - NAMED
         count = "1 image is" if len(self.errors) == 1 else f"{len(self.errors)} images are"
         warnings.warn(
             f"{count} left out ({shown}{f'; and {more} more' if more > 0 else ''})", UserWarning, stacklevel=2

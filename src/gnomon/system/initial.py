@@ -99,7 +99,7 @@ def _arrays_in(path: Path) -> dict[str, Any]:
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         remedy = f"give a {ENDING} file of weights"
-        what = f"initial must be a run or a {ENDING} file, {path} is none: {reason}"
+        what = f"initial must be a run or a {ENDING} file, got {path}: {reason}"
         raise UserValueError(what, "", remedy) from None
     broken = not_finite({name: value.float() for name, value in arrays.items() if value.is_floating_point()})
     if broken is not None:

@@ -19,7 +19,19 @@ from gnomon.distributions.images import Images, size_of
 from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.numeric.ops import log_softmax
 
-__all__ = ["SETS", "TTA", "Combine", "Crops", "Flip", "Flips", "Plain", "Shifts", "Turns", "Versions", "versions_named"]
+__all__ = [
+    "SETS",
+    "TTA",
+    "Combine",
+    "Crops",
+    "Flip",
+    "BothFlips",
+    "Plain",
+    "Shifts",
+    "Turns",
+    "Versions",
+    "versions_named",
+]
 
 Array = NDArray[Any]
 Size = tuple[int, int]
@@ -132,7 +144,7 @@ class Flip(Versions):
 
 
 @dataclass(frozen=True)
-class Flips(Versions):
+class BothFlips(Versions):
     """The image, mirrored left for right, top for bottom, and both: 4 versions."""
 
     word: ClassVar[str] = "flips"
@@ -207,7 +219,7 @@ class Crops(Versions):
         return [_Window(top, left, height, width, wanted) for top, left in corners]
 
 
-SETS: dict[str, type[Versions]] = {one.word: one for one in (Plain, Flip, Flips, Turns, Shifts, Crops)}
+SETS: dict[str, type[Versions]] = {one.word: one for one in (Plain, Flip, BothFlips, Turns, Shifts, Crops)}
 """Sets of versions by name."""
 
 

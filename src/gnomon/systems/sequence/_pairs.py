@@ -16,13 +16,13 @@ from gnomon.nn.module import Module
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._model import foretold, outcome
 
-__all__ = ["ROWS", "PairModel", "shifted"]
+__all__ = ["ROWS", "TranslationModel", "shifted"]
 
 ROWS = 256
 """Pairs that are looked at together in prediction."""
 
 
-class PairModel(Module):
+class TranslationModel(Module):
     """P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): a subclass gives `encode`, `scores` and ``given``.
 
     Parameters

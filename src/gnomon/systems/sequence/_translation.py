@@ -32,7 +32,7 @@ from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype
 from gnomon.systems.sequence._model import outcome
-from gnomon.systems.sequence._pairs import ROWS, PairModel, shifted
+from gnomon.systems.sequence._pairs import ROWS, TranslationModel, shifted
 
 __all__ = ["TargetLoss", "Translator"]
 
@@ -50,7 +50,7 @@ class TargetLoss(Objective):
         super().__init__()
         self.forcing = forcing
 
-    def forward(self, model: PairModel, batch: Any, *, noise: contracts.Noise, phase: str, group: Group) -> Loss:
+    def forward(self, model: TranslationModel, batch: Any, *, noise: contracts.Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch of pairs, per token."""
         data = batch.data
         given, wanted, inside = shifted(data["target"], data["target_length"])
@@ -125,7 +125,7 @@ class Translator(ByGradient, HasDtype):
         sizes = {f"{side}_size": len(examples.shared[side]) for side in ("source", "target")}
         return sizes | {"dtype": self.dtype or "float32"}
 
-    def initialize(self, model: PairModel, examples: Examples, noise: contracts.Noise) -> None:
+    def initialize(self, model: TranslationModel, examples: Examples, noise: contracts.Noise) -> None:
         model.source_vocabulary, model.target_vocabulary = examples.shared["source"], examples.shared["target"]
         model.initialize(noise)
 

@@ -19,7 +19,7 @@ from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.recurrent import GRU, Bidirectional
 from gnomon.numeric.ragged import Ragged
-from gnomon.systems.sequence._pairs import PairModel, shifted
+from gnomon.systems.sequence._pairs import TranslationModel, shifted
 
 __all__ = ["Memory", "Seq2SeqModel", "Translation"]
 
@@ -49,7 +49,7 @@ class Memory:
         return Memory(self.states[rows], self.mask[rows], self.context[rows], self.prepared[rows])
 
 
-class Seq2SeqModel(PairModel):
+class Seq2SeqModel(TranslationModel):
     r"""P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): an encoder reads x, a decoder writes y.
 
     The encoder is a `GRU`, or one in each direction, with states h_1 ... h_T. The decoder begins in

@@ -23,7 +23,7 @@ from gnomon.nn.positions import sinusoidal_table
 from gnomon.nn.transformer import Cache, DecoderLayer, EncoderLayer
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
-from gnomon.systems.sequence._pairs import PairModel
+from gnomon.systems.sequence._pairs import TranslationModel
 from gnomon.systems.sequence._translation import Translator
 
 __all__ = ["Transformer", "TransformerModel"]
@@ -43,7 +43,7 @@ class Reading:
     lengths: torch.Tensor
 
 
-class TransformerModel(PairModel):
+class TransformerModel(TranslationModel):
     r"""P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x) by layers of attention.
 
     The encoder's layers let every token of the source look at all of them; those of the decoder let every token of the
