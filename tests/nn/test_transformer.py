@@ -15,6 +15,7 @@ from gnomon.nn.attention_engine import attention
 from gnomon.nn.attention_masks import Causal, Padding, SlidingWindow, causal_mask, combine, padding_mask
 from gnomon.nn.context import training
 from gnomon.nn.positions import RelativePlaces, RotaryPlaces
+from gnomon.nn.residual import Residual
 from gnomon.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, MultiHeadAttention
 from gnomon.numeric.noise import Noise
 
@@ -144,6 +145,27 @@ def copied(layer: EncoderLayer | DecoderLayer, peer: nn.Module) -> nn.Module:
     return peer
 
 
+@pytest.mark.spec("NLP-46")
+def test_around_a_part_that_adds_nothing_the_input_or_its_norm_is_left():
+    """Each around two parts: x with norms before them, the norm of the norm of x with norms after the sums."""
+    for norm_first in (True, False):
+        layer = filled(EncoderLayer(D, H, F, ReLU().build(F, F64), norm_first=norm_first, dtype=F64))
+        for last in (layer.attention.out, layer.feed_forward.second):
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+        expected = X if norm_first else layer.norm_2(layer.norm_1(X))
+        torch.testing.assert_close(layer(X), expected, rtol=1e-12, atol=1e-12)
+        block = Residual(nn.Linear(D, D, dtype=F64), **{"before" if norm_first else "after": layer.norm_1})
+        nn.init.zeros_(block.block.weight)
+        nn.init.zeros_(block.block.bias)
+        torch.testing.assert_close(block(X), X if norm_first else layer.norm_1(X), rtol=1e-12, atol=1e-12)
+        part = nn.Linear(D, D, dtype=F64)
+        inside = part(layer.norm_1(X)) + X if norm_first else layer.norm_1(X + part(X))
+        block.block = part
+        torch.testing.assert_close(block(X), inside, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.spec("NLP-46")
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_encoder_layer_is_that_of_torch(norm_first):
     layer = filled(EncoderLayer(D, H, F, ReLU().build(F, F64), norm_first=norm_first, dropout=0.3, dtype=F64))

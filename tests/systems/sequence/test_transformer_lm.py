@@ -150,3 +150,19 @@ def test_first_weights_of_the_layers_differ_and_sizes_are_those_of_the_formula()
     assert fitted.model_.n_parameters == v * d + 64 * d + 2 * layer + 2 * d + (d + 1) * (v - 1)
     one, two = fitted.model_.layers
     assert not torch.allclose(one.attention.query.weight, two.attention.query.weight, atol=1e-2)
+
+
+@pytest.mark.spec("NLP-46")
+@pytest.mark.parametrize("norm", ["before", "after"])
+def test_a_norm_stands_behind_the_last_layer_where_norms_stand_before_the_parts(norm):
+    """Twice the last states give the same scores only behind a norm: it has none to spare after normalized sums."""
+    made = gnomon.make("transformer-lm", n_embedding=8, n_heads=2, norm=norm).make(vocabulary_size=6, dtype="float64")
+    with torch.no_grad():
+        for place, parameter in enumerate(made.parameters()):
+            parameter.copy_(0.7 * torch.from_numpy(np.random.default_rng(place).normal(size=parameter.shape)))
+    sentences = Ragged.of([[0, 3, 4], [5, 2]])
+    plain = made.log_prob(sentences)
+    hook = made.norm.register_forward_pre_hook(lambda layer, given: (2 * given[0],))
+    twice = made.log_prob(sentences)
+    hook.remove()
+    assert (np.abs(twice - plain).max() < 1e-3) == (norm == "before")
