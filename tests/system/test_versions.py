@@ -21,13 +21,13 @@ WAYS = ("probabilities", "logits", "vote")
 @pytest.fixture(scope="module")
 def net():
     """Its answer depends on where things are."""
-    return CNN(layers="4c3-p2-6", batch_norm=False, epochs=3, batch_size=10, random_state=0).fit(X, Y)
+    return CNN(layers="4c3-p2-6", norm="none", epochs=3, batch_size=10, random_state=0).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
 def blind():
     """Windows of one pixel and a mean: mirrored, turned and shuffled images look alike to it."""
-    return CNN(layers="4c1-g", batch_norm=False, epochs=2, batch_size=10, random_state=0).fit(X, Y)
+    return CNN(layers="4c1-g", norm="none", epochs=2, batch_size=10, random_state=0).fit(X, Y)
 
 
 @pytest.fixture(scope="module")

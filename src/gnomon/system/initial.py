@@ -107,10 +107,9 @@ def _arrays_in(path: Path) -> dict[str, Any]:
     return arrays
 
 
-def preparation_of(initial: FineTuning | None) -> Prepared | None:
+def preparation_of(initial: FineTuning) -> Prepared | None:
     """What made numbers of the source's columns, where it is a run of a table."""
-    place = None if initial is None else initial.place
-    if initial is None or (place is not None and not Path(place).is_dir()):
+    if initial.place is not None and not Path(initial.place).is_dir():
         return None
     found: Prepared | None = getattr(read(initial.source).system, "preparation_", None)
     return found

@@ -28,8 +28,6 @@ from gnomon.runs.config import ARRAYS, FIT, NAMED, USUAL, DataSpec
 from gnomon.runs.folder import RunFolder
 from gnomon.runs.initial import FineTuning
 from gnomon.system.base import System
-from gnomon.system.by_gradient import ByGradient
-from gnomon.system.initial import preparation_of
 from gnomon.system.saving import load, system_of
 from gnomon.tasks.base import Task, task
 from gnomon.tasks.budgets import given, prolonged
@@ -267,6 +265,8 @@ def beginning(initial: Any, system: System) -> FineTuning | None:
     """
     if initial is None:
         return None
+    from gnomon.system.by_gradient import ByGradient  # imports torch
+
     if not isinstance(system, ByGradient):
         what = f"initial must be left out of systems that are not networks learning by gradient, got {system.name}"
         raise UserTypeError(what, "initial", "fit mlp or resnet, say, or leave it out")
@@ -275,6 +275,10 @@ def beginning(initial: Any, system: System) -> FineTuning | None:
 
 def learn_or_keep(recipe: Preparation, train: Dataset, system: System, start: FineTuning | None) -> Prepared | None:
     """What makes numbers of the columns: learned of the training rows, or that of the source of the first weights."""
+    if start is None:
+        return learn(recipe, train, system)
+    from gnomon.system.initial import preparation_of  # imports torch
+
     known = preparation_of(start)
     if known is None:
         return learn(recipe, train, system)

@@ -235,7 +235,7 @@ def test_colors_that_the_fit_had_not_are_refused(fitted):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"channels": ()}, "at least one stage"), ({"window": 4}, "must be odd"), ({"batch_size": 1}, "at least 2")],
+    [({"channels": ()}, "at least one stage"), ({"batch_size": 1}, "at least 2")],
 )
 def test_settings_that_make_no_network(options, said):
     with pytest.raises(UserError, match=said):

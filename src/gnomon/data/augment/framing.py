@@ -217,7 +217,6 @@ class RandomResizedCrop(Augmentation):
 class _Sized(RandomResizedCrop):
     """A crop to a size of its own."""
 
-    short: ClassVar[str] = ""
     size: tuple[int, int] = (1, 1)
 
     def apply(self, scene: Scene, noise: Noise) -> Scene:

@@ -168,8 +168,8 @@ class FCN(PixelClassifier):
     ``model_.receptive_radius`` pixels) the answer moves with the image by multiples of ``model_.stride`` pixels, and a
     tile gets what it gets in the whole image; nearer, the zeros count that convolutions see beyond the border. Sizes
     that the stride does not divide are filled up at the bottom and the right. A convolution takes rows * columns *
-    window^2 * maps in * maps out multiplications an image, a stage's at a quarter of the pixels of the one before it,
-    three times as many with the way back. Source: Long, Shelhamer and Darrell (2015); padded convolutions and max
+    (2 radius + 1)^2 * maps in * maps out multiplications an image, a stage's at a quarter of the pixels of the one
+    before it, three times as many with the way back. Source: Long, Shelhamer and Darrell (2015); padded convolutions and max
     pooling throughout, in place of VGG's layers.
 
     Examples
@@ -193,7 +193,7 @@ class FCN(PixelClassifier):
         Doc("Maps of each stage, the finest first; each stage has half the resolution of the one before."),
     ] = (16, 32, 64)
     convolutions: Annotated[int, "[1, inf)", Doc("Convolutions of each stage.")] = 2
-    window: Annotated[int, "[1, inf)", Doc("Rows and columns of the windows of convolutions, odd.")] = 3
+    radius: Annotated[int, "[0, 50]", Doc("Pixels that a convolution sees on each side: 1 for windows 3 x 3.")] = 1
     batch_norm: Annotated[bool, Doc("Whether convolutions are normalized over the batch before their units.")] = True
     activation: Annotated[str | Recipe, Doc("Units of the hidden layers.")] = "relu"
     initializer: Annotated[str | Recipe, Doc("Initial weights; biases are 0.")] = "he-normal"
@@ -209,9 +209,6 @@ class FCN(PixelClassifier):
         super().check_parameters()
         if not self.channels:
             raise UserValueError("channels must have at least one stage, got ()", "channels", "give (16, 32, 64), say")
-        if self.window % 2 == 0:
-            what = f"window must be odd, so that convolutions keep the size, got {self.window}"
-            raise UserValueError(what, "window", f"give {self.window + 1}")
         if not self.recipe("activation").trainable:
             short = self.recipe("activation").short
             remedy = "choose another, or straight_through=True"
@@ -225,7 +222,7 @@ class FCN(PixelClassifier):
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
-            "channels": list(self.channels), "convolutions": self.convolutions, "window": self.window,
+            "channels": list(self.channels), "convolutions": self.convolutions, "window": 2 * self.radius + 1,
             "batch_norm": self.batch_norm, "activation": self.recipe("activation"),
         }  # fmt: skip
 
