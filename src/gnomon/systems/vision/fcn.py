@@ -169,8 +169,8 @@ class FCN(PixelClassifier):
     tile gets what it gets in the whole image; nearer, the zeros count that convolutions see beyond the border. Sizes
     that the stride does not divide are filled up at the bottom and the right. A convolution takes rows * columns *
     (2 radius + 1)^2 * maps in * maps out multiplications an image, a stage's at a quarter of the pixels of the one
-    before it, three times as many with the way back. Source: Long, Shelhamer and Darrell (2015); padded convolutions and max
-    pooling throughout, in place of VGG's layers.
+    before it, three times as many with the way back. Source: Long, Shelhamer and Darrell (2015); padded convolutions
+    and max pooling throughout, in place of VGG's layers.
 
     Examples
     --------
