@@ -6,7 +6,7 @@ from PIL import Image
 
 import gnomon
 from gnomon.cli.main import run
-from gnomon.evaluation.occlusion import occlusion
+from gnomon.evaluation.hidden_windows import occlusion
 from gnomon.evaluation.overlays import overlay_heat
 from gnomon.report.figures import drawn_for_a_page
 from gnomon.report.looked import looked_of

@@ -44,6 +44,7 @@ _WHERE = {
     "gradient_noise": ("ChainEstimator", "GradientMoments", "gradient_bias_variance"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
     "grids": ("chain_grid", "filter_grid", "flat_filters", "sample_grid"),
+    "hidden_windows": ("nearest_rows", "occlusion"),
     "importance": ("permutation",),
     "information": (
         "conditional_entropy", "cross_entropy", "differential_entropy", "entropy", "entropy_of_counts",
@@ -55,7 +56,6 @@ _WHERE = {
     "likelihood": ("log_likelihood", "pseudo_log_likelihood"),
     "model_comparison": ("ModelComparison", "compare_models"),
     "modes": ("ModeCoverage", "mode_coverage"),
-    "occlusion": ("nearest_rows", "occlusion"),
     "overlays": ("overlay_boxes", "overlay_heat"),
     "overfit": ("OverfitReport", "overfit_tiny"),
     "partition": ("AIS", "Bracket", "BracketedNormalizer", "BridgeSampling", "Importance", "Linked", "log_partition"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gnomon.data.dataset import Dataset
 from gnomon.errors import UserTypeError
 from gnomon.evaluation.grids import enlargement, sample_grid
-from gnomon.evaluation.occlusion import occlusion
+from gnomon.evaluation.hidden_windows import occlusion
 from gnomon.evaluation.overlays import overlay_heat
 from gnomon.numeric.noise import Noise
 from gnomon.tasks.mistakes import worst_places

@@ -7,7 +7,7 @@ from torch import nn
 
 import gnomon
 from gnomon.errors import UserValueError
-from gnomon.evaluation.occlusion import nearest_rows, occlusion
+from gnomon.evaluation.hidden_windows import nearest_rows, occlusion
 from gnomon.nn.attribution import grad_cam
 
 SIDE, PATCH = 12, 3

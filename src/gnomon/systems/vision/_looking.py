@@ -11,7 +11,7 @@ from torch import nn
 
 from gnomon.contracts import Array
 from gnomon.errors import UserValueError
-from gnomon.evaluation.occlusion import nearest_rows, occlusion
+from gnomon.evaluation.hidden_windows import nearest_rows, occlusion
 from gnomon.nn.attribution import grad_cam, input_gradient
 from gnomon.recipes.parameters import how_many
 
