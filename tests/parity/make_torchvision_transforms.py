@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from make_torchvision import torchvision
 
 SHAPE = (4, 5)
 FACTORS = {
@@ -30,6 +29,8 @@ def picture() -> torch.Tensor:
 
 
 def main() -> None:
+    from make_torchvision import torchvision
+
     package, declared = torchvision()
     from torchvision.transforms import RandomResizedCrop, functional
 

@@ -70,6 +70,7 @@ _WHERE = {
     ),
     "roc": ("roc_auc", "roc_auc_of_classes", "roc_curve"),
     "score": ("Score",),
+    "segmentation": ("pixel_counts", "segmentation_scores"),
     "shifts": ("equivariance_error", "invariance_error"),
     "similarity": ("angle", "cosine_distance", "cosine_similarity", "neighbors"),
     "sounds": ("save_wav",),
