@@ -51,6 +51,9 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
 }  # fmt: skip
 """Where the defaults are not those of data as small as that of the drawings."""
 
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""What a process that is started reads how many threads it has from."""
+
 
 def file_of(module: str) -> Path | None:
     """The file of a module of gnomon."""
@@ -135,6 +138,8 @@ def pictures(folder: Path, workers: int = 2) -> dict[str, Path]:
         old.unlink(missing_ok=True)
     missing = {name: file for name, file in found.items() if not file.exists()}
     if missing:
+        for name in THREADS:  # two processes of two threads each wait for one another: a fit took 50 times as long
+            os.environ.setdefault(name, "1")
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             for name, why in zip(missing, pool.map(draw, missing, missing.values()), strict=True):
                 if why:
