@@ -179,6 +179,12 @@ def test_the_encoder_layer_is_that_of_torch(norm_first):
         assert not torch.allclose(layer(X), peer(X))
 
 
+def test_a_process_without_rows_gets_none():
+    """Of a batch that is smaller than the group, some processes have no row."""
+    layer = filled(DecoderLayer(D, H, F, ReLU().build(F, F64), dtype=F64))
+    assert layer(X[:0], Y[:0]).shape == (0, 5, D)
+
+
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_decoder_layer_is_that_of_torch(norm_first):
     layer = filled(DecoderLayer(D, H, F, ReLU().build(F, F64), norm_first=norm_first, dropout=0.3, dtype=F64))

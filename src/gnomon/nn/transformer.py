@@ -129,7 +129,7 @@ class MultiHeadAttention(nn.Module):
         return self.places.bias if self.places.biased else None
 
     def _split(self, x: torch.Tensor) -> torch.Tensor:
-        return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
+        return x.reshape(*x.shape[:2], self.heads, x.shape[2] // self.heads).transpose(1, 2)
 
     def _turned(self, x: torch.Tensor, at: torch.Tensor | None) -> torch.Tensor:
         at = torch.arange(x.shape[1], device=x.device) if at is None else at
