@@ -43,6 +43,8 @@ OWN_DATA = (
     "visible",
     "outputs",
     "frame_size",
+    "unit",
+    "span",
 )
 """Fields that the example of some system has nothing for."""
 
@@ -71,6 +73,10 @@ def data(name: str, field: str) -> tuple[Any, Any]:
         X = X.repeat(9, 1).repeat(9, 2)  # the first layers of photographs need 67 rows and columns
     if field == "frame_size":
         X = X[:, :4]
+    if field == "unit" and isinstance(X[0], tuple):
+        X = [tuple(map("".join, pair)) for pair in X]  # pairs of texts, where the example has lists of tokens
+    if field == "span":
+        X = [" ".join(X[i : i + 12]) for i in range(0, len(X), 12)]
     if field == "outputs":
         y = (y > np.median(y)).astype(np.float64)
     if field == "image_shape":

@@ -223,6 +223,7 @@ class TransformerLM(NetworkLM):
     name: ClassVar[str] = "transformer-lm"
     model_class: ClassVar[type] = TransformerLanguageModel
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"positions": Positions, "span": Span}
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"span": {"window": 128}}  # longer than a span of 32
 
     n_layers: Annotated[int, "[1, inf)", Doc("Layers of attention, each with a network behind it.")] = 3
     n_heads: Annotated[
