@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import brentq, minimize
 
 from gnomon.contracts import Array, Group, Noise, Procedure
 from gnomon.distributions.domains import Real
@@ -161,12 +161,17 @@ class NadarayaWatsonModel:
         grid = np.log(spread) + np.linspace(math.log(1e-3), math.log(10), GRID)
         errors = [self.error(ones / math.exp(h), rows)[0] for h in grid]
         best = int(np.argmin(errors))
-        bounds = grid[max(0, best - 1)], grid[min(GRID - 1, best + 1)]
-        refined: Any = minimize_scalar(
-            lambda h: self.error(ones / math.exp(h), rows)[0], bounds=bounds, method="bounded"
-        )
-        h = refined.x if refined.fun < errors[best] else grid[best]
-        self.omega = ones / math.exp(h)
+        low, high = grid[max(0, best - 1)], grid[min(GRID - 1, best + 1)]
+
+        def slope(h: float) -> float:
+            omega = ones / math.exp(h)
+            return -float(self.error(omega, rows, slope=True)[1] @ omega)
+
+        found = grid[best]
+        if slope(low) < 0 < slope(high):  # at the root, and not where values stop differing: weights are repetitions
+            root = brentq(slope, low, high, xtol=1e-12)
+            found = root if self.error(ones / math.exp(root), rows)[0] < errors[best] else found
+        self.omega = ones / math.exp(found)
 
     def learn(self, max_iter: int) -> float:
         """One width for each column, by gradient from where the search ended; the error that was reached."""
