@@ -159,6 +159,14 @@ def test_a_diverged_fit_is_named(capsys, tmp_path):
     assert told["level"] == "warning" and told["what"] == "the fit diverged" and "learning rate" in told["remedy"]
 
 
+def test_a_machine_whose_sums_overflow_is_diagnosed():
+    """Its weights are finite, as those of the last checkpoint of a fit that diverged."""
+    X = (np.random.default_rng(0).random((60, 4)) < 0.5).astype(np.float32)
+    system = gnomon.RBM(n_hidden=4, epochs=1, random_state=0).fit(X)
+    system.model_.load({name: np.full_like(value, 3e38) for name, value in system.model_.state().items()})
+    assert gnomon.diagnose(system, X).findings
+
+
 def test_a_killed_fit_says_how_to_go_on(capsys, tmp_path, monkeypatch):
     out = cli_fit(capsys, tmp_path, "softmax-regression", "iris", "--epochs", 30, "--checkpoint-every", 1)
     (out / "model.safetensors").unlink()

@@ -235,11 +235,12 @@ def _of_system(
         raise UserValueError(f"{type(system).__name__} is not fitted", "subject", "fit it first")
     findings, skipped = examine(history, histories.CHECKS)
     train = train if isinstance(train, tuple | list) else (train, None)
-    more = [
-        _of_answers(system, X, y, train, seed, goal, known),
-        _blocks(system, X if X is not None else train[0], seed),
-        _density(system, train[0] if train[0] is not None else X, seed),
-    ]
+    with np.errstate(over="ignore", invalid="ignore"):  # a fit that diverged may leave weights whose sums overflow
+        more = [
+            _of_answers(system, X, y, train, seed, goal, known),
+            _blocks(system, X if X is not None else train[0], seed),
+            _density(system, train[0] if train[0] is not None else X, seed),
+        ]
     for found, missing in more:
         findings += found
         skipped |= missing
