@@ -179,6 +179,19 @@ def test_the_encoder_layer_is_that_of_torch(norm_first):
         assert not torch.allclose(layer(X), peer(X))
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_where_a_decoder_layer_looks_is_what_torchs_attention_says(norm_first):
+    layer = filled(DecoderLayer(D, H, F, ReLU().build(F, F64), norm_first=norm_first, dtype=F64))
+    peer = copied(layer, nn.TransformerDecoderLayer(D, H, F, 0.0, batch_first=True, norm_first=norm_first, dtype=F64))
+    causal, hidden = ~causal_mask(5), ~MASK[:, 0]
+    if norm_first:
+        x = peer.norm2(X + peer._sa_block(peer.norm1(X), causal, None))
+    else:
+        x = peer.norm1(X + peer._sa_block(X, causal, None))
+    _, expected = peer.multihead_attn(x, Y, Y, key_padding_mask=hidden, average_attn_weights=False)
+    torch.testing.assert_close(layer.looked(X, Y, memory_mask=MASK), expected)
+
+
 def test_a_process_without_rows_gets_none():
     """Of a batch that is smaller than the group, some processes have no row."""
     layer = filled(DecoderLayer(D, H, F, ReLU().build(F, F64), dtype=F64))

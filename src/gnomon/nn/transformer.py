@@ -305,9 +305,7 @@ class DecoderLayer(_Layer):
 
     def over(self, x: torch.Tensor, memory: Cache, mask: Any = None, memory_mask: Any = None) -> torch.Tensor:
         """As `forward`, of a memory that ``cross.project`` has read once for all steps."""
-        mask = Causal() if mask is None else mask
-        x = self.around(x, self.norm_1, self.drop_1, lambda z: self.attention(z, mask=mask))
-        return self._across(x, memory, memory_mask)
+        return self._across(self._among(x, mask), memory, memory_mask)
 
     def step(
         self, x: torch.Tensor, cache: Cache, length: torch.Tensor, memory: Cache, memory_mask: Any = None
@@ -321,6 +319,15 @@ class DecoderLayer(_Layer):
 
         x = self.around(x, self.norm_1, self.drop_1, look)
         return self._across(x, memory, memory_mask), kept[0]
+
+    def looked(self, x: torch.Tensor, memory: torch.Tensor, mask: Any = None, memory_mask: Any = None) -> torch.Tensor:
+        """How much each head looks where in the memory, (n, h, T, T_m), when the layer is given what `forward` is."""
+        x = self._among(x, mask)
+        return self.cross.weights(self.norm_2(x) if self.norm_first else x, memory, memory_mask)
+
+    def _among(self, x: torch.Tensor, mask: Any) -> torch.Tensor:
+        mask = Causal() if mask is None else mask
+        return self.around(x, self.norm_1, self.drop_1, lambda z: self.attention(z, mask=mask))
 
     def _across(self, x: torch.Tensor, memory: Cache, mask: Any) -> torch.Tensor:
         x = self.around(x, self.norm_2, self.drop_2, lambda z: self.cross.look(z, memory, mask))

@@ -174,3 +174,15 @@ def test_settings():
     assert isinstance(made.encoder[0].feed_forward.unit, nn.GELU) and not made.decoder[0].norm_first
     with pytest.raises(UserValueError, match="n_heads must divide n_embedding 8, got 3"):
         gnomon.Transformer(n_embedding=8, n_heads=3).fit(pairs)
+
+
+def test_an_alignment_is_that_of_each_pair_alone_and_its_rows_sum_to_1():
+    pairs = [("ab", "ba"), ("abcab", "bacba"), ("c", ""), ("", "c")]
+    options = {"n_embedding": 8, "n_heads": 2, "n_hidden": 8, "n_layers": 2, "epochs": 2, "dtype": "float64"}
+    fitted = gnomon.make("transformer", **options, random_state=0).fit(pairs[:3] * 4)
+    found = fitted.alignment(pairs)
+    assert [one.shape for one in found] == [(len(target) + 1, len(source)) for source, target in pairs]
+    for pair, together in zip(pairs, found, strict=True):
+        np.testing.assert_allclose(together.sum(1), float(bool(pair[0])), rtol=1e-12)
+        if pair[0]:
+            np.testing.assert_allclose(fitted.alignment([pair])[0], together, rtol=1e-10)

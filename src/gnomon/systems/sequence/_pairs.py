@@ -49,6 +49,10 @@ class TranslationModel(Module):
         """Scores (n, T, V - 1) of the `outcome` after each of the given tokens (n, T)."""
         raise NotImplementedError
 
+    def attended(self, memory: Any, given: torch.Tensor) -> torch.Tensor:
+        """How much of each source token was looked at after each of the given tokens (n, T), (n, T, source tokens)."""
+        raise NotImplementedError
+
     def foretold(self, scores: torch.Tensor) -> torch.Tensor:
         """Log probabilities (n, V) of the next token from scores (n, V - 1) of its outcomes."""
         return foretold(scores, self.target_size)
@@ -78,6 +82,14 @@ class TranslationModel(Module):
             scores = self.scores(self.read(sources), given)
             log_p = scores.gather(2, outcome(wanted)[..., None])[..., 0] - scores.logsumexp(2)
             return (log_p.double() * inside).sum(1).cpu().numpy()
+
+    def align(self, sources: Ragged, targets: Ragged) -> list[NDArray[np.float64]]:
+        """For each pair the weights (target tokens and the end, source tokens) that its decoder gave the source."""
+        given = torch.from_numpy(shifted(targets.padded(), targets.lengths)[0]).to(self.device)
+        with torch.no_grad():
+            found = self.attended(self.read(sources), given).double().cpu().numpy()
+        sizes = zip(found, targets.lengths + 1, sources.lengths, strict=True)
+        return [one[:rows, :columns] for one, rows, columns in sizes]
 
     # --- saving -------------------------------------------------------------------------------------------------
 

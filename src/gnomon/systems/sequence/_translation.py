@@ -165,6 +165,25 @@ class Translator(ByGradient, HasDtype):
         """Log likelihood per target token in nats."""
         return float(self._likelihood(X).value)
 
+    def alignment(self, X: Any) -> list[NDArray[np.float64]]:
+        """How much the decoder looked at each source token when it wrote each target token of some pairs.
+
+        Of several heads the mean, of several layers the last.
+
+        Returns
+        -------
+        list of arrays (target tokens + 1, source tokens)
+            Rows sum to 1; the last is that of the end.
+
+        Raises
+        ------
+        UserValueError
+            A model without attention.
+        """
+        fields = self._rows(X)
+        found: list[NDArray[np.float64]] = self.model_.align(fields["source"], fields["target"])
+        return found
+
     def predict(self, X: Any) -> NDArray[np.str_]:
         """Targets of sources, or of the sources of pairs, by a beam search of width 5."""
         return np.array(self.translate(X), np.str_)

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Noise, State
 from gnomon.data.counting import EOS, UNKNOWN
+from gnomon.errors import UserValueError
 from gnomon.nn.attention import AttentionRecipe, weights
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.embedding import Embedding
@@ -19,7 +19,7 @@ from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.recurrent import GRU, Bidirectional
 from gnomon.numeric.ragged import Ragged
-from gnomon.systems.sequence._pairs import TranslationModel, shifted
+from gnomon.systems.sequence._pairs import TranslationModel
 
 __all__ = ["Memory", "Seq2SeqModel", "Translation"]
 
@@ -180,18 +180,15 @@ class Seq2SeqModel(TranslationModel):
         """The decoder with these sources before it: `gnomon.contracts.NextToken`, one context to a source."""
         return Translation(self, self.read(sources))
 
-    def align(self, sources: Ragged, targets: Ragged) -> list[NDArray[np.float64]]:
-        """For each pair the weights (target tokens and the end, source tokens) that its decoder gave the source."""
-        memory = self.read(sources)
-        given = torch.from_numpy(shifted(targets.padded(), targets.lengths)[0]).to(self.device)
+    def attended(self, memory: Memory, given: torch.Tensor) -> torch.Tensor:
+        """Weights of each source token at each of the given tokens (n, T), (n, T, source tokens)."""
+        if self.attention is None:
+            raise UserValueError("attention must not be 'none'", "alignment", "fit with attention='additive'")
         s, found = self.first(memory), []
-        with torch.no_grad():
-            for t in range(given.shape[1]):
-                found.append(self.alignment(s, memory))
-                s, _ = self.advance(self.target_embedding(given[:, t]), s, memory)
-        stacked = torch.stack(found, 1).double().cpu().numpy()
-        sizes = zip(stacked, targets.lengths + 1, sources.lengths, strict=True)
-        return [one[:rows, :columns] for one, rows, columns in sizes]
+        for t in range(given.shape[1]):
+            found.append(self.alignment(s, memory))
+            s, _ = self.advance(self.target_embedding(given[:, t]), s, memory)
+        return torch.stack(found, 1)
 
 
 class Translation:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from gnomon.errors import UserValueError
 from gnomon.nn.attention import AttentionRecipe
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
@@ -79,22 +76,3 @@ class Seq2Seq(Translator, Gated):
 
     def make_objective(self) -> TargetLoss:
         return TargetLoss(self.teacher_forcing)
-
-    def alignment(self, X: Any) -> list[NDArray[np.float64]]:
-        """How much the decoder looked at each source token when it wrote each target token of some pairs.
-
-        Returns
-        -------
-        list of arrays (target tokens + 1, source tokens)
-            Rows sum to 1; the last is that of the end.
-
-        Raises
-        ------
-        UserValueError
-            A model without attention.
-        """
-        fields = self._rows(X)
-        if self.model_.attention is None:
-            raise UserValueError("attention must not be 'none'", "alignment", "fit with attention='additive'")
-        found: list[NDArray[np.float64]] = self.model_.align(fields["source"], fields["target"])
-        return found

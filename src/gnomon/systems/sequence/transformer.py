@@ -128,11 +128,21 @@ class TransformerModel(TranslationModel):
 
     def scores(self, memory: Reading, given: torch.Tensor, forced: torch.Tensor | None = None) -> torch.Tensor:
         """Scores (n, T, V - 1) of the `outcome` after each of the given tokens (n, T): ``<s>`` and the true ones."""
+        return self.head(self.decoder_norm(self.decoded(memory, given, len(self.decoder))))
+
+    def decoded(self, memory: Reading, given: torch.Tensor, layers: int) -> torch.Tensor:
+        """What the first layers of the decoder make of given tokens (n, T), (n, T, D)."""
         x = self.placed(self.target_embedding(given), torch.arange(given.shape[1], device=given.device))
         x = self.drop_target(x)
-        for layer in self.decoder:
+        for layer in self.decoder[:layers]:
             x = layer(x, memory.states, memory_mask=Padding(memory.lengths))
-        return self.head(self.decoder_norm(x))
+        return x
+
+    def attended(self, memory: Reading, given: torch.Tensor) -> torch.Tensor:
+        """Weights of each source token at each given token in the last layer, (n, T, source tokens); mean of heads."""
+        x = self.decoded(memory, given, len(self.decoder) - 1)
+        last: Any = self.decoder[-1]
+        return last.looked(x, memory.states, memory_mask=Padding(memory.lengths)).mean(1)
 
     def given(self, sources: Ragged) -> Writing:
         """The decoder with these sources before it: `gnomon.contracts.NextToken`, one context to a source."""
