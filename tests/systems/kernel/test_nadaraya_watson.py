@@ -70,6 +70,26 @@ def test_far_away_nothing_underflows(far):
 
 
 @pytest.mark.spec("LIN-24")
+@pytest.mark.parametrize("far", [1e6, 1e9, 1e12])
+def test_rows_far_from_the_others_change_nothing(far):
+    X, y = drawn(40, 2)
+    alone = NadarayaWatson(bandwidth=0.5).fit(X, y).predict(X)
+    for more in ([[far, 0.0]], X + [far, 0.0]):  # one row, or as many as there are
+        wide = NadarayaWatson(bandwidth=0.5).fit(np.concatenate([X, more]), np.append(y, np.resize(y, len(more))))
+        assert wide.predict(X) == pytest.approx(alone, rel=1e-9)
+
+
+@pytest.mark.spec("LIN-26")
+@pytest.mark.parametrize("unit", [1e-50, 1e-3, 1e4, 1e50])
+def test_learned_widths_have_the_unit_of_the_columns(unit):
+    X, y = drawn(40, 2)
+    one = NadarayaWatson(learned="by-column").fit(X, y)
+    other = NadarayaWatson(learned="by-column").fit(unit * X, y)
+    assert other.omega_ * unit == pytest.approx(one.omega_, rel=1e-3, abs=1e-2)
+    assert other.loo_error_ == pytest.approx(one.loo_error_, rel=1e-5)
+
+
+@pytest.mark.spec("LIN-24")
 def test_the_bandwidth_is_the_one_with_the_least_error_of_refits_without_a_row():
     X, y = drawn(30, 2)
     fitted = NadarayaWatson().fit(X, y)

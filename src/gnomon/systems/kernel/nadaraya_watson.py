@@ -30,6 +30,9 @@ JUDGES = 2000
 GRID = 24
 """Bandwidths that are tried before the best is refined."""
 
+DIGITS = 1e9
+"""Products of a row and a training row, in squares of the width, from which on rounding would show in weights."""
+
 
 def log_kernel(u: Any, h: float = 1.0) -> NDArray[np.float64]:
     """Logarithm of `gaussian_kernel`, which does not underflow."""
@@ -75,9 +78,10 @@ class NadarayaWatsonModel:
         return len(self.omega)
 
     def keep(self, X: Array, y: Array, weight: Array) -> None:
-        """Take over the training rows that have a weight, about their mean."""
+        """Take over the training rows that have a weight, about the middle value of each column."""
         there = weight > 0
-        self.center = np.asarray(X[there].mean(axis=0), np.float64)
+        # of the rows, not their mean: about what lies between two far groups, both would lose digits
+        self.center = np.quantile(X[there].astype(np.float64), 0.5, axis=0, method="lower")
         self.X, self.y = X[there].astype(np.float64) - self.center, y[there].astype(np.float64)
         self.weight = weight[there].astype(np.float64)
 
@@ -87,8 +91,18 @@ class NadarayaWatsonModel:
         What all of a row's have in common, its own square, is left out: it cancels, and far away nothing else would be
         left of the differences.
         """
-        keys = self.X * omega
-        return (rows * omega) @ keys.T + (np.log(self.weight) - 0.5 * (keys**2).sum(axis=1))
+        keys, queries = self.X * omega, rows * omega
+        found: Array = queries @ keys.T + (np.log(self.weight) - 0.5 * (keys**2).sum(axis=1))
+        far = np.abs(queries).max(initial=0.0) * np.abs(keys).max(initial=0.0) > DIGITS
+        return self._about_nearest(rows, omega, found.argmax(axis=1)) if far else found
+
+    def _about_nearest(self, rows: Array, omega: Array, nearest: NDArray[np.int64]) -> Array:
+        """The same up to a constant of each row, column by column about its nearest training row: no digits cancel."""
+        found = np.tile(np.log(self.weight), (len(rows), 1))
+        for key, row, factor in zip(self.X.T, rows.T, omega, strict=True):
+            apart = (key - key[nearest, None]) * factor
+            found += apart * ((row - key[nearest])[:, None] * factor - 0.5 * apart)
+        return found
 
     def chunks(self, m: int) -> Iterator[slice]:
         """Rows of which all weights are held at once."""
@@ -154,7 +168,8 @@ class NadarayaWatsonModel:
     def search(self) -> None:
         """One bandwidth for all columns: the best of a grid, refined."""
         rows = self._judges()
-        spread = math.sqrt(float(np.average((self.X**2).sum(axis=1), weights=self.weight)))
+        mean = np.average(self.X, axis=0, weights=self.weight)
+        spread = math.sqrt(float(np.average(((self.X - mean) ** 2).sum(axis=1), weights=self.weight)))
         if len(self.X) < 2 or spread == 0:
             return
         ones = np.ones(self.X.shape[1])
@@ -179,11 +194,15 @@ class NadarayaWatsonModel:
         if len(self.X) < 2:
             return 0.0
 
-        def objective(omega: Array) -> tuple[float, Array]:
-            return self.error(omega, rows, slope=True)
+        begin = self.omega
 
-        found: Any = minimize(objective, self.omega, jac=True, method="L-BFGS-B", options={"maxiter": max_iter})
-        self.omega = np.abs(found.x)  # the sign means nothing
+        def objective(factor: Array) -> tuple[float, Array]:  # of the first widths: steps have no unit
+            error, slope = self.error(factor * begin, rows, slope=True)
+            return error, slope * begin
+
+        ones = np.ones(len(begin))
+        found: Any = minimize(objective, ones, jac=True, method="L-BFGS-B", options={"maxiter": max_iter})
+        self.omega = np.abs(found.x * begin)  # the sign means nothing
         return float(found.fun)
 
     def _judges(self) -> NDArray[np.int64]:
