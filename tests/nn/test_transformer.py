@@ -165,6 +165,7 @@ def test_around_a_part_that_adds_nothing_the_input_or_its_norm_is_left():
         torch.testing.assert_close(block(X), inside, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.spec("DLN-216")
 @pytest.mark.spec("NLP-46")
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_encoder_layer_is_that_of_torch(norm_first):
@@ -198,6 +199,7 @@ def test_a_process_without_rows_gets_none():
     assert layer(X[:0], Y[:0]).shape == (0, 5, D)
 
 
+@pytest.mark.spec("DLN-217")
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_decoder_layer_is_that_of_torch(norm_first):
     layer = filled(DecoderLayer(D, H, F, ReLU().build(F, F64), norm_first=norm_first, dropout=0.3, dtype=F64))

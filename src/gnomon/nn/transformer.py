@@ -167,11 +167,27 @@ class FeedForward(nn.Module):
 
 
 class _Layer(nn.Module):
-    """Parts around a residual path, with the norm before each part or after the sum."""
+    """Parts around a residual path, with the norm before each part or after the sum; see `EncoderLayer`."""
 
-    def __init__(self, norm_first: bool) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        unit: nn.Module,
+        *,
+        norm_first: bool = False,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        places: Places | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         self.norm_first = norm_first
+        self.attention = MultiHeadAttention(width, heads, dropout=attention_dropout, places=places, dtype=dtype)
+        self.feed_forward = FeedForward(width, inner, unit, dropout=dropout, dtype=dtype)
+        self.norm_1, self.norm_2 = (nn.LayerNorm(width, dtype=dtype) for _ in range(2))
+        self.drop_1, self.drop_2 = Dropout(dropout), Dropout(dropout)
 
     def around(
         self, x: torch.Tensor, norm: nn.Module, drop: nn.Module, part: Callable[[torch.Tensor], torch.Tensor]
@@ -181,6 +197,19 @@ class _Layer(nn.Module):
             return x + drop(part(norm(x)))
         summed: torch.Tensor = norm(x + drop(part(x)))
         return summed
+
+    def _stepped(
+        self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None
+    ) -> tuple[torch.Tensor, Cache]:
+        """The part of self-attention for one more token (n, 1, D) of each row, and the cache with it."""
+        kept: list[Cache] = []
+
+        def look(z: torch.Tensor) -> torch.Tensor:
+            kept.append(self.attention.appended(z, cache, length))
+            seen = Causal() if mask is None else Causal() & as_mask(mask)  # type: ignore[operator]
+            return self.attention.look(z, kept[0], seen, at=length[:, None], places=length[:, None, None])
+
+        return self.around(x, self.norm_1, self.drop_1, look), kept[0]
 
     def initialize(self, noise: Noise) -> None:
         """Xavier's uniform weights, biases of 0; norms keep 1 and 0."""
@@ -210,25 +239,6 @@ class EncoderLayer(_Layer):
     dtype : torch.dtype, optional
     """
 
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        inner: int,
-        unit: nn.Module,
-        *,
-        norm_first: bool = False,
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        places: Places | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(norm_first)
-        self.attention = MultiHeadAttention(width, heads, dropout=attention_dropout, places=places, dtype=dtype)
-        self.feed_forward = FeedForward(width, inner, unit, dropout=dropout, dtype=dtype)
-        self.norm_1, self.norm_2 = (nn.LayerNorm(width, dtype=dtype) for _ in range(2))
-        self.drop_1, self.drop_2 = Dropout(dropout), Dropout(dropout)
-
     def forward(self, x: torch.Tensor, mask: Any = None, *, at: torch.Tensor | None = None) -> torch.Tensor:
         """The same shape (n, T, D), of tokens at places `at`."""
         return self.read(x, mask, at=at)[0]
@@ -246,15 +256,8 @@ class EncoderLayer(_Layer):
 
     def step(self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None) -> tuple[torch.Tensor, Cache]:
         """One more token (n, 1, D) of sequences of which `length` (n,) tokens are in the cache, and the new cache."""
-        kept: list[Cache] = []
-
-        def look(z: torch.Tensor) -> torch.Tensor:
-            kept.append(self.attention.appended(z, cache, length))
-            seen = Causal() if mask is None else Causal() & as_mask(mask)  # type: ignore[operator]
-            return self.attention.look(z, kept[0], seen, at=length[:, None], places=length[:, None, None])
-
-        x = self.around(x, self.norm_1, self.drop_1, look)
-        return self.around(x, self.norm_2, self.drop_2, self.feed_forward), kept[0]
+        x, after = self._stepped(x, cache, length, mask)
+        return self.around(x, self.norm_2, self.drop_2, self.feed_forward), after
 
 
 def _placed(past: torch.Tensor, new: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
@@ -292,12 +295,12 @@ class DecoderLayer(_Layer):
         places: Places | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(norm_first)
-        self.attention = MultiHeadAttention(width, heads, dropout=attention_dropout, places=places, dtype=dtype)
+        super().__init__(
+            width, heads, inner, unit, norm_first=norm_first, dropout=dropout, attention_dropout=attention_dropout,
+            places=places, dtype=dtype,
+        )  # fmt: skip
         self.cross = MultiHeadAttention(width, heads, dropout=attention_dropout, dtype=dtype)
-        self.feed_forward = FeedForward(width, inner, unit, dropout=dropout, dtype=dtype)
-        self.norm_1, self.norm_2, self.norm_3 = (nn.LayerNorm(width, dtype=dtype) for _ in range(3))
-        self.drop_1, self.drop_2, self.drop_3 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
+        self.norm_3, self.drop_3 = nn.LayerNorm(width, dtype=dtype), Dropout(dropout)
 
     def forward(self, x: torch.Tensor, memory: torch.Tensor, mask: Any = None, memory_mask: Any = None) -> torch.Tensor:
         """The same shape (n, T, D); `mask` of its own tokens (causal where left out), `memory_mask` of the memory's."""
@@ -311,14 +314,8 @@ class DecoderLayer(_Layer):
         self, x: torch.Tensor, cache: Cache, length: torch.Tensor, memory: Cache, memory_mask: Any = None
     ) -> tuple[torch.Tensor, Cache]:
         """One more token (n, 1, D) of targets of which `length` (n,) tokens are in the cache, and the new cache."""
-        kept: list[Cache] = []
-
-        def look(z: torch.Tensor) -> torch.Tensor:
-            kept.append(self.attention.appended(z, cache, length))
-            return self.attention.look(z, kept[0], Causal(), at=length[:, None], places=length[:, None, None])
-
-        x = self.around(x, self.norm_1, self.drop_1, look)
-        return self._across(x, memory, memory_mask), kept[0]
+        x, after = self._stepped(x, cache, length)
+        return self._across(x, memory, memory_mask), after
 
     def looked(self, x: torch.Tensor, memory: torch.Tensor, mask: Any = None, memory_mask: Any = None) -> torch.Tensor:
         """How much each head looks where in the memory, (n, h, T, T_m), when the layer is given what `forward` is."""
