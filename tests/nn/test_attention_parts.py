@@ -313,6 +313,28 @@ def test_masks_as_tensors():
         combine()
     with pytest.raises(UserValueError, match="dilation must be at least 1, got 0"):
         SlidingWindow(1, 1, 0)
+    with pytest.raises(UserValueError, match="places must be at least 0, got -1"):
+        GlobalTokens((3, -1))
+    with pytest.raises(UserValueError, match="count must be at least 1, got 0"):
+        SegmentStarts(FIRST, 0)
+
+
+@pytest.mark.parametrize("engine", [attention, explicit_attention])
+def test_what_does_not_fit_together_is_refused(engine):
+    q, k, v = random(1, 2, 3, 4), random(1, 2, 5, 4), random(1, 2, 5, 4)
+    for rows, columns in ((3, 4), (3, 6), (2, 5), (4, 5)):  # one too large would be cut in silence
+        for shape in ((rows, columns), (1, 1, rows, columns)):
+            with pytest.raises(
+                UserValueError, match=f"3 queries, or of 1 for all, and 5 keys, got {rows} and {columns}"
+            ):
+                engine(q, k, v, torch.ones(shape, dtype=torch.bool))
+    with pytest.raises(UserValueError, match=r"2, 3 or 4 axes, got shape \(5,\)"):
+        engine(q, k, v, torch.ones(5, dtype=torch.bool))
+    for many in (4, 6):
+        with pytest.raises(UserValueError, match=f"values must be as many as the keys, 5, got {many}"):
+            engine(q, k, random(1, 2, many, 4))
+    with pytest.raises(UserValueError, match=r"mask must be a bool tensor, got torch.float64"):
+        DotScore()(q[0], k[0], v[0], random(2, 5))
 
 
 # --- positions ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "AdditiveAttention", "AdditiveScore", "Attention", "AttentionRecipe", "BilinearAttention", "BilinearScore",
-    "DotAttention", "DotScore", "GaussianAttention", "GaussianScore", "NoAttention", "attend", "weights",
+    "DotAttention", "DotScore", "GaussianAttention", "GaussianScore", "NoAttention", "attend", "check_widths", "weights",
 ]  # fmt: skip
 
 
@@ -31,6 +31,11 @@ def weights(scores: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Ten
     mask : bool tensor of shape (..., T), optional
         False for padding.
 
+    Raises
+    ------
+    UserValueError
+        A mask of anything but bool.
+
     Examples
     --------
     >>> weights(torch.tensor([0.0, 0.0, 5.0]), torch.tensor([True, True, False])).tolist()
@@ -38,8 +43,19 @@ def weights(scores: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Ten
     """
     if mask is None:
         return torch.softmax(scores, -1)
+    if mask.dtype != torch.bool:
+        raise UserValueError(f"mask must be a bool tensor, got {mask.dtype}", "mask", "True means: may look")
     low = torch.finfo(scores.dtype).min
     return torch.softmax(scores.masked_fill(~mask, low), -1) * mask
+
+
+def check_widths(queries: int, keys: int, name: str) -> None:
+    """Refuse queries and keys of different widths where a score compares their columns."""
+    if queries != keys:
+        raise UserValueError(
+            f"queries and keys must be equally wide, got {queries} and {keys}", name,
+            "choose the bilinear or additive score",
+        )  # fmt: skip
 
 
 def attend(scores: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
@@ -149,11 +165,7 @@ class DotScore(Attention):
 
     def scores(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
         """Inner products; both must be equally wide."""
-        if query.shape[-1] != prepared.shape[-1]:
-            raise UserValueError(
-                f"queries and keys must be equally wide, got {query.shape[-1]} and {prepared.shape[-1]}",
-                "dot attention", "use the bilinear or additive score",
-            )  # fmt: skip
+        check_widths(query.shape[-1], prepared.shape[-1], "dot attention")
         return (query / math.sqrt(query.shape[-1]) if self.scaled else query) @ prepared.transpose(-1, -2)
 
 
@@ -175,11 +187,7 @@ class GaussianScore(Attention):
 
     def scores(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
         """Minus half of the squared distances; both must be equally wide."""
-        if query.shape[-1] != prepared.shape[-1]:
-            raise UserValueError(
-                f"queries and keys must be equally wide, got {query.shape[-1]} and {prepared.shape[-1]}",
-                "Gaussian attention", "use the bilinear or additive score",
-            )  # fmt: skip
+        check_widths(query.shape[-1], prepared.shape[-1], "Gaussian attention")
         return -0.5 * (self.omega * torch.cdist(query, prepared, compute_mode="donot_use_mm_for_euclid_dist")).square()
 
 
@@ -277,11 +285,7 @@ class DotAttention(AttentionRecipe):
 
     def build(self, queries: int, keys: int, dtype: torch.dtype | None = None) -> Attention:
         """`DotScore`."""
-        if queries != keys:
-            raise UserValueError(
-                f"queries and keys must be equally wide, got {queries} and {keys}", "attention",
-                "choose 'bilinear' or 'additive'",
-            )  # fmt: skip
+        check_widths(queries, keys, "attention")
         return DotScore(scaled=self.scaled)
 
 
@@ -300,11 +304,7 @@ class GaussianAttention(AttentionRecipe):
 
     def build(self, queries: int, keys: int, dtype: torch.dtype | None = None) -> Attention:
         """`GaussianScore`."""
-        if queries != keys:
-            raise UserValueError(
-                f"queries and keys must be equally wide, got {queries} and {keys}", "attention",
-                "choose 'bilinear' or 'additive'",
-            )  # fmt: skip
+        check_widths(queries, keys, "attention")
         return GaussianScore(self.omega)
 
 

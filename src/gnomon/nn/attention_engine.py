@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from gnomon.errors import UserValueError
-from gnomon.nn.attention_masks import Causal, Mask, as_mask
+from gnomon.nn.attention import check_widths, weights
+from gnomon.nn.attention_masks import Causal, GivenMask, Mask, as_mask
 
 __all__ = ["attention", "explicit_attention"]
 
@@ -57,7 +58,8 @@ def attention(
     Raises
     ------
     UserValueError
-        No keys, or queries and keys of different widths.
+        No keys, queries and keys of different widths, a number of values that is not that of the keys, or a mask that
+        is written out for other numbers of queries and keys.
 
     Notes
     -----
@@ -69,10 +71,7 @@ def attention(
     >>> [[round(x, 5) for x in row] for row in attention(q, k, k)[0, 0].tolist()]
     [[0.80222, 0.59889], [0.59889, 0.80222]]
     """
-    _check(q, k)
-    mask = as_mask(mask)
-    i = torch.arange(q.shape[-2], device=q.device) if places is None else places
-    j = torch.arange(k.shape[-2], device=k.device)
+    mask, i, j = _asked(q, k, v, mask, places)
     if drop is not None:
         return explicit_attention(q, k, v, mask, bias=bias, drop=drop, places=places)[0]
     if mask is not None and places is None and _is_narrow(mask, len(i), len(j)):
@@ -91,31 +90,33 @@ def explicit_attention(
     places: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """As `attention`, and the weights (n, h, T_q, T_k), all of which are written out."""
-    _check(q, k)
-    mask = as_mask(mask)
-    i = torch.arange(q.shape[-2], device=q.device) if places is None else places
-    j = torch.arange(k.shape[-2], device=k.device)
+    mask, i, j = _asked(q, k, v, mask, places)
     scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)  # scaled before: half precision would overflow after
     if bias is not None:
         scores = scores + bias(i, j)
-    alpha = _softmax(scores, None if mask is None else mask.allowed(i, j))
+    alpha = weights(scores, None if mask is None else mask.allowed(i, j))
     return (alpha if drop is None else drop(alpha)) @ v, alpha
 
 
-def _softmax(scores: torch.Tensor, allowed: torch.Tensor | None) -> torch.Tensor:
-    if allowed is None:
-        return torch.softmax(scores, -1)
-    return torch.softmax(scores.masked_fill(~allowed, torch.finfo(scores.dtype).min), -1) * allowed
-
-
-def _check(q: torch.Tensor, k: torch.Tensor) -> None:
-    if k.shape[-2] == 0:
+def _asked(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Any, places: torch.Tensor | None
+) -> tuple[Mask | None, torch.Tensor, torch.Tensor]:
+    """The mask, and the places of queries and keys, of what fits together."""
+    queries, keys = q.shape[-2], k.shape[-2]
+    if keys == 0:
         raise UserValueError("attention needs at least one key, got none", "keys", "leave empty sequences out")
-    if q.shape[-1] != k.shape[-1]:
-        raise UserValueError(
-            f"queries and keys must be equally wide, got {q.shape[-1]} and {k.shape[-1]}", "dot attention",
-            "use the bilinear or additive score",
-        )  # fmt: skip
+    check_widths(q.shape[-1], k.shape[-1], "dot attention")
+    if v.shape[-2] != keys:
+        raise UserValueError(f"values must be as many as the keys, {keys}, got {v.shape[-2]}", "values")
+    mask = as_mask(mask)
+    if isinstance(mask, GivenMask):
+        *_, rows, columns = mask.table.shape
+        if columns != keys or (places is None and rows not in (1, queries)):
+            raise UserValueError(
+                f"mask must be of {queries} queries, or of 1 for all, and {keys} keys, got {rows} and {columns}", "mask"
+            )
+    i = torch.arange(queries, device=q.device) if places is None else places
+    return mask, i, torch.arange(keys, device=k.device)
 
 
 def _fused(

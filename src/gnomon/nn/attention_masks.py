@@ -167,6 +167,10 @@ class GlobalTokens(Mask):
 
     places: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        if min(self.places, default=0) < 0:
+            raise UserValueError.must("places", "be at least 0", min(self.places))
+
     @property
     def reach(self) -> Reach:
         """Nothing but the places."""
@@ -231,6 +235,10 @@ class SegmentStarts(Mask):
     first: torch.Tensor
     count: int
 
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UserValueError.must("count", "be at least 1", self.count)
+
     def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
         """j is among the first `count` tokens of its text, (n, 1, 1, k)."""
         return (j - self.first[:, j] < self.count)[:, None, None]
@@ -247,6 +255,11 @@ class GivenMask(Mask):
     """
 
     table: torch.Tensor
+
+    def __post_init__(self) -> None:
+        if self.table.ndim not in (2, 3, 4):
+            shape = tuple(self.table.shape)
+            raise UserValueError(f"a mask must have 2, 3 or 4 axes, got shape {shape}", "mask", "give (queries, keys)")
 
     def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
         """The entries of these places."""
