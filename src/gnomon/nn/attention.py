@@ -18,7 +18,8 @@ from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "AdditiveAttention", "AdditiveScore", "Attention", "AttentionRecipe", "BilinearAttention", "BilinearScore",
-    "DotAttention", "DotScore", "GaussianAttention", "GaussianScore", "NoAttention", "attend", "check_widths", "weights",
+    "DotAttention", "DotScore", "GaussianAttention", "GaussianScore", "NoAttention", "attend", "check_widths",
+    "weights",
 ]  # fmt: skip
 
 
