@@ -103,13 +103,11 @@ class PixelLabels:
             Labels of another shape, or no whole numbers, with the pixel; no label at all.
         """
         labels = self.check(y, shape, name)
-        classes, codes = np.unique(labels, return_inverse=True)
-        codes = codes.reshape(shape).astype(np.int64)
-        if len(classes) and classes[0] == UNKNOWN and labels.dtype.kind != "b":
-            classes, codes = classes[1:], codes - 1
+        classes = np.unique(labels)
+        classes = classes[classes != UNKNOWN] if labels.dtype.kind != "b" else classes
         if not len(classes):
             raise UserValueError(f"no pixel in {name} has a label", name, "label some pixels: -1 stands for none")
-        return classes, codes
+        return classes, self.locate(labels, classes, shape, name)
 
     def locate(
         self, y: Any, classes: NDArray[Any], shape: tuple[int, ...], name: str = "y"
@@ -137,9 +135,11 @@ class PixelLabels:
             raise UserValueError(f"labels of pixels must be whole numbers, got {labels.dtype}", name)
         wrong = ~np.isfinite(labels) | (labels != np.rint(labels))
         if wrong.any():
-            image, row, column = (int(i) for i in np.argwhere(wrong)[0])
-            what = f"labels of pixels must be whole numbers, got {labels[image, row, column]:g}"
-            raise UserValueError(what, f"image {image}, row {row}, column {column}", "-1 stands for no label")
+            first = np.argwhere(wrong)[0].tolist()
+            what = f"labels of pixels must be whole numbers, got {labels[tuple(first)]:g}"
+            axes = ("image", "row", "column")[-len(first) :]
+            place = ", ".join(f"{axis} {number}" for axis, number in zip(axes, first, strict=True))
+            raise UserValueError(what, place, "-1 stands for no label")
         return labels.astype(np.int64)
 
     def space(self, n_classes: int) -> str:
