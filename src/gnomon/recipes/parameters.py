@@ -20,6 +20,7 @@ INTERVAL = re.compile(r"^([\[(])\s*(-?inf|[-+.\deE]+)\s*,\s*(-?inf|[-+.\deE]+)\s
 
 NUMBERS = {int: "a whole number", float: "a number"}
 MOST_ROWS = 1 << 32
+LAYER_SIZES = "give the units of the hidden layers, such as (64, 32)"
 """Rows that have a noise address of their own."""
 
 
@@ -142,7 +143,7 @@ def _words(kind: Any) -> str:
     return known.get(kind) or f"a {getattr(kind, '__name__', kind)}"
 
 
-def check_layer_sizes(sizes: Any, name: str = "hidden") -> None:
+def check_layer_sizes(sizes: Any, name: str = "hidden", remedy: str = LAYER_SIZES) -> None:
     """Refuse what is no tuple of the units of layers.
 
     Raises
@@ -150,7 +151,6 @@ def check_layer_sizes(sizes: Any, name: str = "hidden") -> None:
     UserTypeError, UserValueError
         No tuple or list, no whole number in it, one below 1.
     """
-    remedy = "give the units of the hidden layers, such as (64, 32)"
     if not isinstance(sizes, tuple | list):
         raise UserTypeError(f"{name} must be a whole number or a tuple of them, got {sizes!r}", name, remedy)
     for units in sizes:

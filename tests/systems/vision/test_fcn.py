@@ -205,6 +205,24 @@ def test_unlabeled_pixels_teach_nothing():
     )
 
 
+def test_a_label_below_minus_one_leaves_minus_one_without_a_class():
+    X, y = planted(4, 6, 0)
+    y = np.where(y == y.max(), -2, y)
+    y[:, 0] = -1
+    net = FCN(channels=(3,), convolutions=1, epochs=1, random_state=0).fit(X, y)
+    assert net.classes_.tolist() == sorted(set(y.ravel().tolist()) - {-1})
+    assert net.pixel_counts(X, y).sum() == (y != -1).sum()
+
+
+@pytest.mark.parametrize("wrong", [0.5, np.nan])
+def test_labels_that_are_no_whole_numbers_are_refused_in_scoring_too(fitted, wrong):
+    X, y = planted(2, 6, 0)
+    y = y.astype(float)
+    y[1, 2, 3] = wrong
+    with pytest.raises(UserError, match=f"whole numbers, got {wrong}.*row 2, column 3"):
+        fitted.score(X, y)
+
+
 @pytest.mark.parametrize(
     ("X", "y", "said"),
     [
@@ -235,11 +253,17 @@ def test_colors_that_the_fit_had_not_are_refused(fitted):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"channels": ()}, "at least one stage"), ({"batch_size": 1}, "at least 2")],
+    [
+        ({"channels": ()}, "at least one stage"),
+        ({"channels": 4}, "tuple"),
+        ({"channels": (4, 0)}, "at least 1"),
+        ({"batch_size": 1}, "at least 2"),
+        ({"channels": (4,) * 5}, "4 x 4 are too small for 5 stages"),
+    ],
 )
 def test_settings_that_make_no_network(options, said):
     with pytest.raises(UserError, match=said):
-        FCN(**options).fit(np.zeros((4, 4, 4)), np.zeros((4, 4, 4), int))
+        FCN(**options).fit(np.zeros((4, 4, 4)), np.arange(64).reshape(4, 4, 4) % 2)
 
 
 @pytest.mark.slow

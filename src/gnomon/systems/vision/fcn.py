@@ -19,8 +19,9 @@ from gnomon.nn.stages import conv_unit
 from gnomon.nn.upsampling import transposed_convolution
 from gnomon.objectives.criterion import ClassificationLoss
 from gnomon.recipes.fields import Doc
+from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.vision._images import ImageModel
+from gnomon.systems.vision._images import ImageModel, too_small
 from gnomon.systems.vision._pixels import PixelClassifier
 
 __all__ = ["FCN", "FCNModel"]
@@ -207,6 +208,7 @@ class FCN(PixelClassifier):
 
     def check_parameters(self) -> None:
         super().check_parameters()
+        check_layer_sizes(self.channels, "channels", "give the maps of each stage, such as (16, 32, 64)")
         if not self.channels:
             raise UserValueError("channels must have at least one stage, got ()", "channels", "give (16, 32, 64), say")
         if not self.recipe("activation").trainable:
@@ -221,6 +223,9 @@ class FCN(PixelClassifier):
         return 2 if self.batch_norm else 1
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
+        least = 2 ** (len(self.channels) - 1) // 2  # below, the last stage would see little but what is filled up
+        if max(examples.X.shape[1:3]) < least:
+            raise too_small(examples.X.shape[1:], least, f"{len(self.channels)} stages")
         return super().arguments(examples) | {
             "channels": list(self.channels), "convolutions": self.convolutions, "window": 2 * self.radius + 1,
             "batch_norm": self.batch_norm, "activation": self.recipe("activation"),
