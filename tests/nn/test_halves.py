@@ -10,6 +10,7 @@ import torch
 
 import gnomon
 from gnomon.errors import UserValueError
+from gnomon.nn.attribution import grad_cam
 from gnomon.nn.halves import Halves, places_of
 from gnomon.nn.initializers import HeNormal
 from gnomon.numeric.noise import Noise
@@ -115,11 +116,20 @@ def test_a_fit_in_halves(tmp_path: Any) -> None:
     assert net.features(X[:3], stages=[0])[0].shape == (3, 8, 8, 4)
 
 
+@pytest.mark.parametrize("stage", [0, 2, 6, 7])
+def test_grad_cam_of_maps_in_halves_is_that_of_the_grouped_network(stage: int) -> None:
+    x, classes = torch.from_numpy(np.random.default_rng(1).random((3, 9, 8, 1))), torch.tensor([0, 2, 1])
+    whole, divided = (grad_cam(model.scores, model.features[stage], x, classes) for model in both())
+    assert whole.abs().max() > 0
+    torch.testing.assert_close(divided, whole, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"halves": "cpu"}, "halves must be two devices such as cuda:0+cuda:1, got 'cpu'"),
         ({"halves": "cpu+cuda:77"}, "halves must be devices that are here, got 'cuda:77'"),
+        ({"halves": "cpu+meta"}, "halves must be devices that are here, got 'meta'"),
         ({"halves": "cpu+nowhere"}, "halves must be devices that are here, got 'nowhere'"),
         ({"halves": "cpu+cpu", "groups": 1}, "groups must be 2 for two halves, got 1"),
         ({"halves": "cpu+cpu", "hidden": (5,)}, "hidden must be even numbers for two halves, got 5"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -56,7 +57,7 @@ def grad_cam(
     scores : callable
         Of a batch to scores (n, n_classes); calls `layer` once.
     layer : nn.Module
-        Whose output are the maps A, of shape (n, maps, rows, columns).
+        Whose output are the maps A, of shape (n, maps, rows, columns), or a pair that shares them, see `Halves`.
     x : tensor of shape (n, ...)
     classes : int64 tensor of shape (n,)
     size : (rows, columns), optional
@@ -81,19 +82,23 @@ def grad_cam(
     """
     seen: list[torch.Tensor] = []
 
-    def keep(_: nn.Module, __: object, output: torch.Tensor) -> torch.Tensor:
-        seen.append(output.detach().requires_grad_())
-        return seen[-1]
+    def keep(_: nn.Module, __: object, output: torch.Tensor | tuple[torch.Tensor, torch.Tensor]) -> Any:
+        pair = isinstance(output, tuple)
+        seen[:] = [one.detach().requires_grad_() for one in (output if pair else (output,))]
+        return tuple(seen) if pair else seen[0]
 
     hook = layer.register_forward_hook(keep)
     try:
         with torch.enable_grad():
             total = _chosen(scores(x), classes)
-            (gradient,) = torch.autograd.grad(total, seen[-1])
+            gradients = torch.autograd.grad(total, seen)
     finally:
         hook.remove()
-    maps = seen[-1].detach()
-    found = (gradient.mean((2, 3), keepdim=True) * maps).sum(1).relu()
+    parts = [
+        (gradient.mean((2, 3), keepdim=True) * maps.detach()).sum(1).to(x.device)
+        for gradient, maps in zip(gradients, seen, strict=True)
+    ]
+    found = torch.stack(parts).sum(0).relu()
     if size is None or tuple(found.shape[1:]) == size:
         return found
     return functional.interpolate(found[:, None], size, mode="bilinear", align_corners=False)[:, 0]

@@ -49,9 +49,14 @@ def _there(name: str, strict: bool) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError):
         if not strict:
             return torch.device("cpu")
-        what = f"halves must be devices that are here, got {name!r}"
-        raise UserValueError(what, "halves", "give cpu+cpu, or another") from None
+        raise _not_here(name) from None
+    if place.type == "meta":  # it has shapes and no numbers
+        raise _not_here(name)
     return place
+
+
+def _not_here(name: str) -> UserValueError:
+    return UserValueError(f"halves must be devices that are here, got {name!r}", "halves", "give cpu+cpu, or another")
 
 
 class Halves(nn.Module):
