@@ -179,6 +179,14 @@ def test_what_is_refused(name, shape, said):
         layer_costs(gnomon.make(name), shape)
 
 
+def test_what_is_no_network_and_no_number_of_classes_is_refused():
+    for wrong in ("resnet", None, gnomon.ResNet):
+        with pytest.raises(UserTypeError, match="are not counted"):
+            layer_costs(wrong, (3, 8, 8))
+    with pytest.raises(UserValueError, match="n_classes must be at least 1, got 0"):
+        layer_costs(gnomon.LeNet(), (1, 28, 28), n_classes=0)
+
+
 def test_the_command(tmp_path, capsys):
     small = "resnet:depths=1x1,channels=4x8"
     found = call(capsys, "info", small, "--input", "8x8", "--classes", "4")

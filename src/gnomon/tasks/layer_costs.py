@@ -60,13 +60,16 @@ def layer_costs(system: Any, shape: Sequence[int] | None = None, *, n_classes: i
     from gnomon.nn.costs import network_cost
 
     if not _counted(system):
-        raise UserTypeError(f"the layers of {system.name} are not counted", "system", f"those of {NETWORKS} are")
+        name = getattr(system, "name", None) or shown(system)
+        raise UserTypeError(f"the layers of {name} are not counted", "system", f"those of {NETWORKS} are")
     known = getattr(system, "arguments_", None) or {}
     if shape is None and not known:
         raise UserValueError("the size of the input must be given", "shape", "such as (3, 224, 224)")
     images = not system.domain.is_table
     given = _as_known(known, images) if shape is None else _checked(shape, images)
     answers = _answers(known) if n_classes is None else how_many(n_classes, "n_classes")
+    if answers == 0:
+        raise UserValueError.must("n_classes", "be at least 1", answers)
     with torch.device("meta"):
         model = system.make(**_arguments(system, given, answers))
     return network_cost(model, model.scores, given)
@@ -76,9 +79,9 @@ def _counted(system: Any) -> bool:
     from gnomon.nn.mlp import MLPModel
     from gnomon.system.by_gradient import ByGradient
 
-    of_images = getattr(system.domain, "view", "") == "images"
-    network = getattr(system, "model_class", None) is MLPModel or of_images
-    return isinstance(system, ByGradient) and network and bool(set(system.tasks) & {"classify", "regress"})
+    if not isinstance(system, ByGradient) or not set(system.tasks) & {"classify", "regress"}:
+        return False
+    return getattr(system, "model_class", None) is MLPModel or getattr(system.domain, "view", "") == "images"
 
 
 def _checked(shape: Sequence[int], images: bool) -> tuple[int, ...]:
