@@ -196,6 +196,7 @@ def _log_likelihoods(net):
         ("flop", "vote", "no versions 'flop'"), ("flip", "mean", "combine must be"), ("flip=2", "vote", "numbers of"),
         ("crops=0.3", "vote", "fraction in"), ("shifts=0", "vote", "at least 1 pixel"), ("shifts=a", "vote", "numbers"),
         ("flip,flip", "vote", "different kinds"), ([], "vote", "list of versions"), ([3], "vote", "list of versions"),
+        (None, "vote", "list of versions"),
     ],
 )  # fmt: skip
 def test_what_are_no_versions_is_refused(net, sets, way, said):
@@ -212,6 +213,12 @@ def test_models_and_images_without_versions_are_refused(net):
     with pytest.raises(UserError, match="square images"):
         TTA(wide, "turns").predict(X[:, :6])
     assert versions_named("plain,shifts=3") == [Plain(), Shifts(3)]
+
+
+def test_versions_are_counted_of_images_alone(net, pixels):
+    with pytest.raises(UserError, match="holds no images"):
+        TTA(net).count(3)
+    assert TTA(pixels, "flip,shifts").count([X[0], X[1][:5]]) == 10
 
 
 @pytest.mark.spec("PRA-120")

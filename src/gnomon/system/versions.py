@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon.data.image_geometry import resize
 from gnomon.distributions.arrays import column_names
 from gnomon.distributions.images import Images, size_of
+from gnomon.distributions.pixels import by_size
 from gnomon.errors import UserTypeError, UserValueError, nearest
 from gnomon.numeric.ops import log_softmax
 
@@ -331,8 +332,8 @@ class TTA:
             name = getattr(model, "name", type(model).__name__)
             raise UserTypeError(f"{name} does not classify images", "versions", "choose cnn, resnet or fcn, say")
         check_is_fitted(model)
-        given = versions_named(transforms) if isinstance(transforms, str) else list(transforms)
-        if not given or not all(isinstance(one, Versions) for one in given):
+        given = versions_named(transforms) if isinstance(transforms, str) else transforms
+        if not isinstance(given, Sequence) or not given or not all(isinstance(one, Versions) for one in given):
             raise UserTypeError.must("transforms", "be a text or a list of versions", transforms)
         if len({type(one) for one in given}) < len(given):
             what = "sets of versions must be of different kinds, got two of one"
@@ -350,7 +351,9 @@ class TTA:
 
     def count(self, X: Any) -> int:
         """How many versions of each image of X are looked at."""
-        return len(self._versions(np.shape(X)[1:3]))
+        groups = by_size(X)
+        rows = self.system._rows(X if groups is None else groups[0][1])
+        return len(self._versions(rows.shape[1:3]))
 
     def predict(self, X: Any) -> Any:
         """The likeliest class of each image, or of each of its pixels, after the versions have been combined."""
