@@ -18,7 +18,7 @@ from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "AdaptivePool", "AveragePooling", "GlobalPool", "MaxPooling", "Pooling", "SpatialPyramid", "StochasticPool2d",
-    "StochasticPooling", "pooling_bins",
+    "StochasticPooling", "pooling_bins", "sides_of",
 ]  # fmt: skip
 
 Pair = tuple[int, int]
@@ -59,9 +59,9 @@ class Pooling(Recipe):
 
 def _window(size: Sides, stride: Sides | None, padding: Sides) -> tuple[Pair, Pair, Pair]:
     """Sides, steps and padding of a window, checked."""
-    window = _sides("size", size, 1)
-    step = window if stride is None else _sides("stride", stride, 1)
-    border = _sides("padding", padding, 0)
+    window = sides_of("size", size)
+    step = window if stride is None else sides_of("stride", stride)
+    border = sides_of("padding", padding, 0)
     for length, extent in zip(border, window, strict=True):
         if length > extent // 2:
             most = " by ".join(dict.fromkeys(str(extent) for extent in window))
@@ -69,8 +69,19 @@ def _window(size: Sides, stride: Sides | None, padding: Sides) -> tuple[Pair, Pa
     return window, step, border
 
 
-def _sides(name: str, given: Sides, least: int) -> Pair:
-    """Rows and columns, from one number or two."""
+def sides_of(name: str, given: Sides, least: int = 1) -> Pair:
+    """Rows and columns, from one number or two.
+
+    Raises
+    ------
+    UserValueError
+        Neither, or a number below the least.
+
+    Examples
+    --------
+    >>> sides_of("kernel", 3), sides_of("kernel", (1, 3))
+    ((3, 3), (1, 3))
+    """
     pair = given if isinstance(given, tuple | list) else (given, given)
     whole = [hasattr(n, "__index__") and not isinstance(n, bool) and n >= least for n in pair]
     if len(pair) != 2 or not all(whole):
@@ -286,7 +297,7 @@ class AdaptivePool(nn.Module):
         super().__init__()
         if kind not in ("average", "max"):
             raise UserValueError.must("kind", "be average or max", kind)
-        self.output_size, self.kind = _sides("output_size", output_size, 1), kind
+        self.output_size, self.kind = sides_of("output_size", output_size), kind
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(n, channels, *output_size) for x of shape (n, channels, rows, columns)."""

@@ -8,18 +8,9 @@ from torch.nn import functional
 
 from gnomon.errors import UserValueError
 from gnomon.nn.convolution import output_size
+from gnomon.nn.pooling import Pair, Sides, sides_of
 
 __all__ = ["LocallyConnected2d", "PlacedKernels", "TiledConv2d"]
-
-Pair = tuple[int, int]
-Sides = int | Pair
-
-
-def _pair(name: str, given: Sides, least: int = 1) -> Pair:
-    pair = (given, given) if isinstance(given, int) else tuple(given)
-    if len(pair) != 2 or min(pair) < least:
-        raise UserValueError.must(name, f"be an integer >= {least} or two of them (rows, columns)", given)
-    return pair[0], pair[1]
 
 
 class PlacedKernels(nn.Module):
@@ -61,14 +52,14 @@ class PlacedKernels(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.kernel_size, self.stride = _pair("kernel", kernel), _pair("stride", stride)
-        self.padding, self.dilation = _pair("padding", padding, 0), _pair("dilation", dilation)
+        self.kernel_size, self.stride = sides_of("kernel", kernel), sides_of("stride", stride)
+        self.padding, self.dilation = sides_of("padding", padding, 0), sides_of("dilation", dilation)
         self.grid = self._grid(grid)
         self.weight = nn.Parameter(torch.zeros(*self.grid, outputs, inputs, *self.kernel_size, dtype=dtype))
         self.bias = nn.Parameter(torch.zeros(*self.grid, outputs, dtype=dtype)) if bias else None
 
     def _grid(self, grid: Sides) -> Pair:
-        return _pair("grid", grid)
+        return sides_of("grid", grid)
 
     @property
     def kernels(self) -> list[torch.Tensor]:
@@ -158,7 +149,7 @@ class TiledConv2d(PlacedKernels):
         )
 
     def _grid(self, grid: Sides) -> Pair:
-        return _pair("tiles", grid)
+        return sides_of("tiles", grid)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Outputs (n, outputs, rows, columns) of maps (n, inputs, rows, columns)."""
@@ -241,10 +232,10 @@ class LocallyConnected2d(PlacedKernels):
         super().__init__(
             inputs, outputs, kernel, size, stride=stride, padding=padding, dilation=dilation, bias=bias, dtype=dtype
         )
-        self.size = _pair("size", size)
+        self.size = sides_of("size", size)
 
     def _grid(self, grid: Sides) -> Pair:
-        return self.output_sizes(*_pair("size", grid))
+        return self.output_sizes(*sides_of("size", grid))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Outputs (n, outputs, rows, columns) of maps (n, inputs, rows, columns)."""
