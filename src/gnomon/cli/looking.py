@@ -115,11 +115,12 @@ def _features(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, sha
     if not hasattr(system, "features"):
         raise UserTypeError(f"{system.name} has no feature maps", run, "convolutional networks have")
     stage = wish.stage or 0
-    chosen = system.features(X[places], stages=[stage])[0]
+    (first,) = system.features(X[places[:1]], stages=[stage])  # says which stages there are
+    every = system.features(X[places])
     facts: list[dict[str, Any]] = [
         {"stage": number, "shape": list(one.shape[1:]), "mean": float(one.mean()), "zero": float((one == 0).mean()),
          "off": int((one == 0).all((0, 1, 2)).sum())}
-        for number, one in enumerate(system.features(X[places]))
+        for number, one in enumerate(every)
     ]  # fmt: skip
     lines = [
         [
@@ -134,13 +135,13 @@ def _features(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, sha
     header = ["stage", "rows, columns, maps", "mean", "zeros", "maps that are off"]
     row = int(places[0] if rows.rows is None else rows.rows[places[0]])
     title = f"stages over {_chosen(places, rows, wish)}; a picture is that of row {row} at stage {stage}:"
-    return Shown(title, header, lines, (2, 3, 4), {"stages": facts, "row": row}, feature_grid(chosen[0]), chosen)
+    return Shown(title, header, lines, (2, 3, 4), {"stages": facts, "row": row}, feature_grid(first[0]), every[stage])
 
 
 def _nearest(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shape: Any, wish: Wish) -> Shown:
     """Training images that are nearest to each."""
     from gnomon.cli.fitted import training_rows
-    from gnomon.tasks.looking import images_of, neighbor_grid
+    from gnomon.tasks.looking import neighbor_grid
 
     if not hasattr(system, "nearest"):
         raise UserTypeError(
@@ -159,9 +160,6 @@ def _nearest(run: str, rows: Any, X: Any, y: Any, system: Any, places: Any, shap
         lines.append([str(own[i]), *true, str(predicted[i]), "; ".join(beside)])
         facts.append({"row": int(own[i]), "nearest": numbers[i], "labels": labels[near[i]], "distances": distances[i]})
     header = ["row", *([] if y is None else ["true"]), "predicted", "nearest training images (row, distance)"]
-    images = images_of(
-        np.concatenate([X[places].reshape(-1, *shape), np.asarray(known)[near.ravel()].reshape(-1, *shape)]), shape
-    )
-    picture = neighbor_grid(images[: len(places)], images[len(places) :], np.arange(near.size).reshape(near.shape))
+    picture = neighbor_grid(X[places].reshape(-1, *shape), np.asarray(known).reshape(-1, *shape), near)
     title = f"{_chosen(places, rows, wish)}, and what the network holds to be alike:"
     return Shown(title, header, lines, (), {"images": facts}, picture, numbers)

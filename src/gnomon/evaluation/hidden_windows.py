@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnomon.contracts import Array
-from gnomon.errors import UserValueError
+from gnomon.errors import UserValueError, shown
 from gnomon.recipes.parameters import how_many
 
-__all__ = ["nearest_rows", "occlusion"]
+__all__ = ["nearest_rows", "occlusion", "window_of"]
 
 Floats = NDArray[np.float64]
+
+SHARE = 4
+"""A window that hides a part of an image is this part of its shorter side."""
 
 
 def occlusion(
@@ -48,7 +51,8 @@ def occlusion(
     Raises
     ------
     UserValueError
-        X that holds no images, a window or stride below 1, a stride above the window (pixels would be left out).
+        X that holds no images, a window or stride below 1, a stride above the window (pixels would be left out), a
+        fill that is no number or fits no window.
 
     Notes
     -----
@@ -67,6 +71,7 @@ def occlusion(
     if side < 1 or not 1 <= step <= side:
         what = f"window must be at least 1 and stride from 1 to window, got {side} and {step}"
         raise UserValueError(what, "window")
+    filled = _filled(images, side, fill)
     columns = np.asarray(classes, np.int64)
     each = np.arange(len(images))
     before = np.asarray(function(images), np.float64)[each, columns]
@@ -75,11 +80,38 @@ def occlusion(
         for left in _places(images.shape[2], side, step):
             part = (slice(top, top + side), slice(left, left + side))
             hidden = images.copy()
-            hidden[:, *part] = fill
+            hidden[:, *part] = filled
             after = np.asarray(function(hidden), np.float64)[each, columns]
             fall[:, *part] += (before - after)[:, None, None]
             covered[part] += 1
     return fall / covered
+
+
+def window_of(images: Array, window: int | None = None, stride: int | None = None, fill: Any = None) -> dict[str, Any]:
+    """Options of `occlusion`: a quarter of the shorter side, half a window, the mean of each image where left out.
+
+    Examples
+    --------
+    >>> found = window_of(np.full((1, 12, 16, 1), 0.5))
+    >>> found["window"], found["stride"], found["fill"].tolist()
+    (3, 1, [[[[0.5]]]])
+    """
+    side = max(1, min(images.shape[1:3]) // SHARE) if window is None else how_many(window, "window")
+    step = max(1, side // 2) if stride is None else stride
+    return {"window": side, "stride": step, "fill": images.mean((1, 2), keepdims=True) if fill is None else fill}
+
+
+def _filled(images: Array, side: int, fill: ArrayLike) -> NDArray[Any]:
+    """What stands in a window, checked."""
+    shape = images[:, :side, :side].shape
+    try:
+        filled = np.asarray(fill, np.float64)
+        if np.isfinite(filled).all() and np.broadcast_shapes(filled.shape, shape) == shape:
+            return filled
+    except (TypeError, ValueError):
+        pass
+    what = f"fill must be finite numbers that fit windows of shape {shape}, got {shown(fill)}"
+    raise UserValueError(what, "fill", "give a number, or one for each channel")
 
 
 def _places(length: int, window: int, stride: int) -> list[int]:

@@ -12,7 +12,7 @@ from gnomon.report.figures import picture, pictures
 from gnomon.report.page import Section, table
 from gnomon.report.subject import Subject
 from gnomon.tasks import pictures as drawings
-from gnomon.tasks.looking import colored, feature_grid, image_shape, images_of, look, neighbor_grid, side_by_side
+from gnomon.tasks.looking import colored, feature_grid, image_shape, look, neighbor_grid, side_by_side
 from gnomon.tasks.mistakes import mistakes
 
 __all__ = ["looked_of"]
@@ -89,10 +89,7 @@ def _neighbors(
     searched = drawings.some(len(known), _affordable(system))
     near, distances = system.nearest(X[places], known[searched], NEAREST)
     near = searched[near]
-    both = images_of(np.concatenate([X[places].reshape(-1, *shape), known[near.ravel()].reshape(-1, *shape)]), shape)
-    figure = drawings.framed(
-        neighbor_grid(both[: len(places)], both[len(places) :], np.arange(near.size).reshape(near.shape))
-    )
+    figure = drawings.framed(neighbor_grid(X[places].reshape(-1, *shape), known.reshape(-1, *shape), near))
     some = f" among {len(searched)} of {len(known)} training images" if len(searched) < len(known) else ""
     reading = (
         f"The image, then the nearest{some} in what the last layer reads: look at wrong labels, twins, backgrounds."

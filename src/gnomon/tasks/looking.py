@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gnomon.data.dataset import Dataset
 from gnomon.errors import UserTypeError
 from gnomon.evaluation.grids import enlargement, sample_grid
-from gnomon.evaluation.hidden_windows import occlusion
+from gnomon.evaluation.hidden_windows import occlusion, window_of
 from gnomon.evaluation.overlays import overlay_heat
 from gnomon.numeric.noise import Noise
 from gnomon.tasks.mistakes import worst_places
@@ -24,8 +24,6 @@ Floats = NDArray[np.floating[Any]]
 
 MAPS = {"grad-cam": "grad_cam", "gradient": "saliency", "occlusion": "occlusion"}
 """Ways to look at pixels, and the verbs of networks that do it; every classifier of images can be occluded."""
-PARTS = 4
-"""A window that hides a part of an image is this part of its shorter side."""
 
 
 @dataclass(frozen=True)
@@ -154,11 +152,9 @@ def _as_seen(system: Any, images: Floats) -> Floats:
 
 def _occluded(system: Any, X: Floats, codes: NDArray[Any], shape: tuple[int, int, int]) -> Floats:
     """Occlusion of a classifier that takes flat rows."""
-    images, side = X.reshape(-1, *shape), max(1, min(shape[:2]) // PARTS)
-    fill = images.mean((1, 2), keepdims=True)
+    images = X.reshape(-1, *shape)
     return occlusion(
-        lambda hidden: system.predict_proba(hidden.reshape(X.shape)), images, codes,
-        window=side, stride=max(1, side // 2), fill=fill,
+        lambda hidden: system.predict_proba(hidden.reshape(X.shape)), images, codes, **window_of(images)
     )  # fmt: skip
 
 
@@ -175,7 +171,7 @@ def feature_grid(maps: Floats, most: int = 64) -> Floats:
 
 
 def neighbor_grid(images: Floats, known: Floats, places: NDArray[np.int64]) -> Floats:
-    """A line for each image: itself, then the known images at its places.
+    """A line for each image: itself, then the known images at its places, all on one scale.
 
     Parameters
     ----------
@@ -183,7 +179,9 @@ def neighbor_grid(images: Floats, known: Floats, places: NDArray[np.int64]) -> F
     known : array of shape (m, rows, columns, channels)
     places : int64 array of shape (n, k)
     """
-    return side_by_side([colored(images), *(colored(known[column]) for column in places.T)])
+    columns = np.stack([images, *(known[column] for column in places.T)])
+    scaled = images_of(columns, images.shape[1:]).reshape(columns.shape)
+    return side_by_side([colored(column) for column in scaled])
 
 
 def side_by_side(columns: Sequence[Floats]) -> Floats:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import gnomon
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.hidden_windows import nearest_rows, occlusion
 from gnomon.nn.attribution import grad_cam
 
@@ -238,11 +238,17 @@ def test_mistakes_of_people_are_told_in_one_line(net):
         r"window must be at least 1 and stride from 1 to window, got 2 and 3": lambda: net.occlusion(
             X, window=2, stride=3
         ),
+        r"fill must be finite numbers that fit windows of shape \(2, 3, 3, 1\), got \[1, 2\]": lambda: net.occlusion(
+            X, fill=[1, 2]
+        ),
+        r"fill must be finite numbers .*, got nan": lambda: net.occlusion(X, fill=np.nan),
+        r"fill must be finite numbers .*, got 'black'": lambda: net.occlusion(X, fill="black"),
+        r"stages must be a list of whole numbers, got 0": lambda: net.features(X, stages=0),
         r"k must be at least 1, got 0": lambda: net.nearest(X, X, k=0),
         r"known rows must have 2 columns, got shape \(1, 3\)": lambda: nearest_rows(np.ones((1, 2)), [np.ones((1, 3))]),
         r"no row is known": lambda: nearest_rows(np.ones((1, 2)), []),
         r"X must hold images, got shape \(2, 2\)": lambda: occlusion(lambda x: x, np.ones((2, 2)), [0, 0]),
     }.items():
-        with pytest.raises(UserValueError, match=said) as caught:
+        with pytest.raises((UserTypeError, UserValueError), match=said) as caught:
             ask()
         assert "\n" not in str(caught.value)

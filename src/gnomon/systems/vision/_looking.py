@@ -11,9 +11,8 @@ from torch import nn
 
 from gnomon.contracts import Array
 from gnomon.errors import UserValueError
-from gnomon.evaluation.hidden_windows import nearest_rows, occlusion
+from gnomon.evaluation.hidden_windows import nearest_rows, occlusion, window_of
 from gnomon.nn.attribution import grad_cam, input_gradient
-from gnomon.recipes.parameters import how_many
 
 __all__ = ["Looks"]
 
@@ -21,8 +20,6 @@ CHUNK = 1 << 16
 """Numbers of images that are looked at together where gradients are taken: each layer's outputs are held for these."""
 BLOCK = 1024
 """Known images whose features are held together."""
-SHARE = 4
-"""A window that hides a part of an image is this part of its shorter side."""
 
 
 class Looks:
@@ -122,10 +119,7 @@ class Looks:
             A class that is in no training row, a window or stride that does not fit.
         """
         rows, codes = self._looked_at(X, classes)
-        side = max(1, min(rows.shape[1:3]) // SHARE) if window is None else window
-        step = max(1, how_many(side, "window") // 2) if stride is None else stride
-        level = rows.mean((1, 2), keepdims=True) if fill is None else fill
-        return occlusion(self._probabilities, rows, codes, window=side, stride=step, fill=level)
+        return occlusion(self._probabilities, rows, codes, **window_of(rows, window, stride, fill))
 
     def nearest(self, X: Any, among: Any, k: int = 5) -> tuple[Array, Array]:
         """Of each image the k nearest of known ones, in the features that the last layer reads.

@@ -14,7 +14,7 @@ from gnomon.contracts import Array, Noise
 from gnomon.data.augment.base import Augmentation
 from gnomon.data.augment.training import Augmenter
 from gnomon.data.examples import Examples
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.nn.activations import Activation
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.image_steps import ImageStepLayer
@@ -200,7 +200,6 @@ class ConvNet(Looks, ImageClassifier):
             raise UserValueError(
                 f"no gradient passes {activation.short}", "activation", "choose another, or straight_through=True"
             )
-
         if activation.widening > 1 and self.sums_channels:
             what = f"units of {activation.widening} pieces do not fit sums of channels"
             raise UserValueError(what, "activation", "choose another")
@@ -231,6 +230,8 @@ class ConvNet(Looks, ImageClassifier):
         """
         check_is_fitted(self)
         total = len(self.model_.features)
+        if stages is not None and not isinstance(stages, Sequence):
+            raise UserTypeError.must("stages", "be a list of whole numbers", stages)
         chosen = list(range(total)) if stages is None else list(stages)
         for number in chosen:
             if not hasattr(number, "__index__") or not -total <= number < total:
