@@ -83,9 +83,9 @@ def grad_cam(
     seen: list[torch.Tensor] = []
 
     def keep(_: nn.Module, __: object, output: torch.Tensor | tuple[torch.Tensor, torch.Tensor]) -> Any:
-        pair = isinstance(output, tuple)
-        seen[:] = [one.detach().requires_grad_() for one in (output if pair else (output,))]
-        return tuple(seen) if pair else seen[0]
+        parts = output if isinstance(output, tuple) else (output,)
+        seen[:] = [one.detach().requires_grad_() for one in parts]
+        return tuple(seen) if len(seen) > 1 else seen[0]
 
     hook = layer.register_forward_hook(keep)
     try:
