@@ -332,3 +332,42 @@ def test_the_range_and_nothing_go_both_ways():
     for recipe in (SymmetricRange(), AsTheyAre()):
         x = images() / 4
         assert np.allclose(recipe.fit(x).inverse_transform(recipe.fit(x).transform(x)), x)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: CenterCrop(3), "size must be"),
+        (lambda: CenterCrop((1.5, 2)), "size must be"),
+        (lambda: Resize((-1, 3)), "size must be"),
+        (lambda: ResizeCrop((0, 3)), "size must be"),
+        (lambda: Resize((3, 3), "cubic"), "mode must be"),
+        (lambda: GCN(s=-1.0), "s must be"),
+        (lambda: GCN(s="a"), "s must be"),
+        (lambda: GCN().transform(None), "X must be an array of images"),
+        (lambda: GCN().transform([np.zeros((2, 2)), np.zeros((3, 3))]), "X is ragged"),
+        (lambda: LCN(window=3), "window must be"),
+        (lambda: LCN(window=(3.0, 3.0)), "window must be"),
+        (lambda: LCN(window=(10**12 + 1, 3)), "window must be"),
+        (lambda: LCN(sigma=-1.0), "sigma must be"),
+        (lambda: LCN(sigma=1e12), "sigma must be"),
+        (lambda: LCN(border="wrap"), "border must be"),
+        (lambda: Whitening("mahalanobis"), "kind must be"),
+    ],
+)
+def test_settings_and_arrays_that_cannot_be_used_are_refused_in_one_line(call, said):
+    with pytest.raises(UserError, match=said) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.spec("PRA-121", "PRA-124")
+def test_only_what_came_out_of_a_step_goes_back_through_it():
+    x = images()
+    components = Whitening("pca").fit(x)
+    for wrong in (x, components.transform(x)[:, :5], components.transform(x)[0], components.transform(x)[:0]):
+        with pytest.raises(UserError, match=r"X must have the shape \(n, 90\)"):
+            components.inverse_transform(wrong)
+    for wrong in (np.zeros((2, 90)), np.zeros((6, 3))):  # the second is as wide as an image has channels
+        with pytest.raises(UserError, match="X must have the shape"):
+            PixelMean().fit(x).inverse_transform(wrong)

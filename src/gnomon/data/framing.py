@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from gnomon.data.image_geometry import resize, resized
+from gnomon.data.image_geometry import are_sides, resize, resized
 from gnomon.data.image_steps import ImagePreprocessing, Shape
 from gnomon.distributions.images import size_of
 from gnomon.errors import UserValueError
@@ -40,8 +40,9 @@ class Framed(ImagePreprocessing):
     size: tuple[Annotated[int, "[1, inf)"], ...] = (32, 32)
 
     def __post_init__(self) -> None:
-        if len(self.size) != 2:
-            raise UserValueError.must("size", "be two whole numbers (rows, columns)", self.size)
+        super().__post_init__()
+        if not are_sides(self.size):
+            raise UserValueError.must("size", "be two whole numbers (rows, columns) of at least 1", self.size)
 
     def shape_after(self, shape: Shape) -> Shape:
         """The size, with the channels of the images."""

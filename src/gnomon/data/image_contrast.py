@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import correlate1d, gaussian_filter1d
 
+from gnomon.data.image_geometry import are_sides
 from gnomon.data.image_steps import ImagePreprocessing, Shape
 from gnomon.errors import UserTypeError, UserValueError
 
@@ -18,6 +19,9 @@ __all__ = ["GCN", "LCN", "Border", "contrast", "contrasts", "divided", "local_co
 
 Border = Literal["reflect", "inside"]
 """What a window sees beyond the border: the image mirrored there, or nothing."""
+
+WIDEST = 10_000
+"""Pixels that no side of a window reaches: all of them are listed."""
 
 _CELLS = 1 << 20
 """Numbers whose contrast is computed at once."""
@@ -227,8 +231,8 @@ class LCN(ImagePreprocessing):
     Parameters
     ----------
     window : tuple of int, default (9, 9)
-        Rows and columns of the window, odd ones.
-    sigma : float in (0, inf), optional
+        Rows and columns of the window, odd ones below 10000.
+    sigma : float in (0, 10000], optional
         Standard deviation of Gaussian weights, in pixels, in place of `window`; they end 4 sigma away.
     per_channel : bool, default True
         Whether each channel has its own mean and deviation; else a window reaches through all channels.
@@ -251,15 +255,16 @@ class LCN(ImagePreprocessing):
 
     short: ClassVar[str] = "lcn"
     window: tuple[Annotated[int, "[1, inf)"], ...] = (9, 9)
-    sigma: Annotated[float, "(0, inf)"] | None = None
+    sigma: Annotated[float, "(0, 10000]"] | None = None
     per_channel: bool = True
     lam: Annotated[float, "[0, inf)"] = 1e-4
     eps: Annotated[float, "[0, inf)"] = 1e-8
     border: Literal["reflect", "inside"] = "reflect"
 
     def __post_init__(self) -> None:
-        if len(self.window) != 2 or any(side % 2 == 0 for side in self.window):
-            raise UserValueError.must("window", "be two odd numbers (rows, columns)", self.window)
+        super().__post_init__()
+        if not are_sides(self.window) or any(side % 2 == 0 or side > WIDEST for side in self.window):
+            raise UserValueError.must("window", f"be two odd numbers (rows, columns) below {WIDEST}", self.window)
 
     def sizes(self, shape: Shape) -> Mapping[str, tuple[int, ...]]:
         """The local means along either axis."""

@@ -12,10 +12,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.distributions.arrays import plain
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.fast import kernel
 
-__all__ = ["GREY", "Border", "Mode", "as_floats", "batched", "grey", "resize", "resized", "sample", "to_hsv", "to_rgb"]
+__all__ = [
+    "GREY", "Border", "Mode", "are_sides", "as_floats", "batched", "grey", "resize", "resized", "sample", "to_hsv",
+    "to_rgb",
+]  # fmt: skip
 
 Border = Literal["constant", "nearest"]
 Mode = Literal["nearest", "bilinear", "bicubic"]
@@ -29,7 +33,7 @@ def batched(images: Any) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray
     Raises
     ------
     UserValueError
-        An array of other than two to four axes.
+        An array of other than two to four axes, images of several sizes.
 
     Examples
     --------
@@ -37,7 +41,7 @@ def batched(images: Any) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray
     >>> x.shape, back(x[:, ::2]).shape
     ((1, 4, 5, 1), (2, 5))
     """
-    x = np.asarray(images)
+    x = plain(images, "images", "bring them to one size")
     if x.ndim == 4:
         return x, lambda y: y
     if x.ndim == 3:
@@ -46,6 +50,18 @@ def batched(images: Any) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray
         return x[None, :, :, None], lambda y: y[0, :, :, 0]
     rule = "be (rows, columns), (rows, columns, channels) or (n, rows, columns, channels)"
     raise UserValueError.must("images", rule, x.shape)
+
+
+def are_sides(value: Any) -> bool:
+    """Whether these are two whole numbers of at least 1, rows and columns.
+
+    Examples
+    --------
+    >>> are_sides((3, 4)), are_sides((3, 0)), are_sides(3)
+    (True, False, False)
+    """
+    both = isinstance(value, tuple | list) and len(value) == 2
+    return both and all(hasattr(one, "__index__") and not isinstance(one, bool) and one >= 1 for one in value)
 
 
 def as_floats(images: NDArray[Any]) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
@@ -116,8 +132,7 @@ def resize(images: Any, size: tuple[int, int], *, mode: Mode = "bilinear", antia
 
     if mode not in get_args(Mode):
         raise UserValueError.must("mode", f"be one of {', '.join(get_args(Mode))}", mode)
-    whole = isinstance(size, tuple | list) and all(hasattr(one, "__index__") and one >= 1 for one in size)
-    if not whole or len(size) != 2:
+    if not are_sides(size):
         raise UserValueError.must("size", "be (rows, columns), whole numbers of at least 1", size)
     x, as_given = batched(images)
     if not x.size:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from gnomon.contracts import State
 from gnomon.data.pixel_range import to_unit
 from gnomon.data.preprocessing import Standardizer
-from gnomon.distributions.arrays import row_weights
+from gnomon.distributions.arrays import plain, row_weights
 from gnomon.distributions.images import size_of
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["AsTheyAre", "ImagePreprocessing", "ImageStep", "PixelMean", "SymmetricRange"]
@@ -41,6 +42,9 @@ class ImagePreprocessing(Recipe):
 
     learns: ClassVar[bool] = False
     """Whether the training images decide what is done."""
+
+    def __post_init__(self) -> None:
+        check_parameters(self, self.get_params(deep=False))
 
     @property
     def gives_images(self) -> bool:
@@ -70,7 +74,7 @@ class ImagePreprocessing(Recipe):
         if self.learns:
             name = type(self).__name__
             raise UserValueError(f"{name} learns from training images", "step", f"step = {name}(...).fit(images) first")
-        return self.fit(X[:1]).transform(X)
+        return self.fit(X).transform(X)
 
     # --- what a subclass gives ----------------------------------------------------------------------------------
 
@@ -182,11 +186,17 @@ class ImageStep:
 
     def _images(self, X: Any, *, learning: bool = False, back: bool = False) -> tuple[NDArray[Any], bool]:
         """Finite numbers (n, rows, columns, channels) of the shape of the fit, and whether there was no channel."""
-        array = np.asarray(X)
+        array = plain(X, "X", "give images of one size")
         if array.dtype.kind not in "biuf":
             raise UserTypeError.must("X", "be an array of images", X)
-        flat = back and array.ndim == 2
-        if (array.ndim not in (3, 4) and not flat) or not array.size:
+        flat = back and not self.recipe.gives_images
+        if flat:
+            assert self.shape is not None
+            kept = self.recipe.shape_after(self.shape)[2]
+            if array.ndim != 2 or array.shape[1] != kept or not len(array):
+                what = f"X must have the shape (n, {kept}), got {array.shape}"
+                raise UserValueError(what, "X", "give what transform gave")
+        elif array.ndim not in (3, 4) or not array.size:
             what = f"X must have the shape (n, rows, columns) or (n, rows, columns, channels), got {array.shape}"
             raise UserValueError(what, "X", "give X[None] for one image")
         if not np.isfinite(array.sum(dtype=np.float64)):
