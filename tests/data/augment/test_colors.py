@@ -122,3 +122,6 @@ def test_no_spread_is_no_change_values_are_cut_and_an_unfitted_one_says_so():
         PCAColor()(PICTURE)
     with pytest.raises(UserError, match="components must be 9 numbers"):
         PCAColor(components=(1.0,))(PICTURE)
+    for wrong in ([1.0, 2.0], [0.0] * 3, [-1.0, 1.0, 1.0]):
+        with pytest.raises(UserError, match="sample_weight"):
+            PCAColor().fit(np.repeat(PICTURE[None], 3, axis=0), wrong)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gnomon.data.augment import PadAndCrop, RandomFlip, RandomResizedCrop
+from gnomon.data.augment import Chain, PadAndCrop, RandomFlip, RandomResizedCrop
 from gnomon.data.augment.framing import _stretched
 from gnomon.data.augment.scene import Boxes, Scene
 from gnomon.data.image_geometry import resize
@@ -165,6 +165,16 @@ def test_boxes_are_stretched_with_the_picture():
         (lambda: RandomResizedCrop((0.0, 1.0))(np.zeros((2, 2))), "scale must be"),
         (lambda: RandomResizedCrop(ratio=(2.0, 1.0))(np.zeros((2, 2))), "ratio must be"),
         (lambda: RandomResizedCrop()(np.zeros((2, 2)), size=(0, 2)), "size must be"),
+        (lambda: RandomResizedCrop()(np.zeros((2, 2)), size=3), "size must be"),
+        (lambda: RandomResizedCrop(scale=1)(np.zeros((2, 2))), "scale must be"),
+        (lambda: RandomResizedCrop(scale=(0.5,))(np.zeros((2, 2))), "scale must be"),
+        (lambda: RandomResizedCrop(ratio=(0.1, "a"))(np.zeros((2, 2))), "ratio must be"),
+        (lambda: RandomResizedCrop(ratio=(0.5, np.inf))(np.zeros((2, 2))), "ratio must be"),
+        (lambda: Chain("flip(p={[]: 1})")(np.zeros((2, 2))), "p must be"),
+        (lambda: Chain("flip(p=1, p=0)")(np.zeros((2, 2))), "flip has p twice"),
+        (lambda: RandomFlip()(np.zeros((2, 2)), boxes="a"), "boxes must be numbers"),
+        (lambda: RandomFlip()(np.zeros((1, 2, 2, 1)), boxes=3), "boxes must be an array"),
+        (lambda: RandomFlip()([np.zeros((2, 2)), np.zeros((3, 3))]), "images is ragged"),
         (lambda: RandomFlip()(np.zeros((2, 2)), boxes=[[1, 0, 0, 1]]), "boxes must be finite"),
         (lambda: RandomFlip()(np.zeros((2, 2)), boxes=[[1, 0, 0]]), "boxes must be an array"),
         (lambda: RandomFlip()(np.zeros((2, 2)), mask=np.zeros((2, 3))), "mask must have"),

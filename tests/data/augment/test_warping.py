@@ -101,7 +101,7 @@ def test_a_training_set_grows_by_changed_copies():
     assert every.shape == (18, 5, 5) and labels.tolist() == [*range(6)] * 3 and np.array_equal(every[:6], X)
     assert not np.array_equal(every[6:12], every[12:]) and not np.array_equal(every[6:12], X)
     assert np.array_equal(RandomAffine().expand(X, k=2), every)
-    for wrong in ((X[0, 0], None, 1), (X, y[:3], 1), (X, y, 0)):
+    for wrong in ((X[0, 0], None, 1), (X, y[:3], 1), (X, 3, 1), (X, y, 0), (X, y, 1.5), (X, y, "a")):
         with pytest.raises(UserError, match="X must be"):
             RandomAffine().expand(*wrong)
 
@@ -145,3 +145,5 @@ def test_displacements_and_slopes_have_the_stated_spread_and_folds_are_refused()
     assert np.diff(field, axis=2).std() == pytest.approx(0.115 * 8 / 4, rel=0.05)
     with pytest.raises(UserError, match=r"alpha must be at most 34.8 with sigma 2, got 40.0; the picture would fold"):
         Elastic(alpha=40.0, sigma=2.0)(OBLONG)
+    with pytest.raises(UserError, match="sigma must be"):
+        Elastic(sigma=1e12)(OBLONG)

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from gnomon.data.augment.scene import Boxes, Scene
 from gnomon.data.image_geometry import batched
+from gnomon.distributions.arrays import plain
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe, named
 
-__all__ = ["Augmentation", "Augmented", "Chain", "Unchanged", "in_unit", "noise_of"]
+__all__ = ["Augmentation", "Augmented", "Chain", "Unchanged", "applied", "in_unit", "noise_of"]
 
 
 class Augmented(NamedTuple):
@@ -135,10 +136,11 @@ class Augmentation(Recipe):
         UserValueError
             Images of other axes, a k below 1, another number of labels, pictures that are mixed with each other.
         """
-        x = np.asarray(X)
-        if x.ndim not in (3, 4) or k < 1 or (y is not None and len(y) != len(x)):
+        x = plain(X, "X", "give images of one size")
+        copied = hasattr(k, "__index__") and not isinstance(k, bool) and k >= 1
+        if x.ndim not in (3, 4) or not copied or (y is not None and np.shape(y)[:1] != x.shape[:1]):
             what = "X must be (n, rows, columns) or (n, rows, columns, channels), with n labels y and k of at least 1"
-            raise UserValueError(f"{what}, got {x.shape}, {None if y is None else np.shape(y)} and {k}", "X")
+            raise UserValueError(f"{what}, got {x.shape}, {None if y is None else np.shape(y)} and {k!r}", "X")
         if any(one.mixes for one in self.parts):
             raise UserValueError("mixed pictures have no label of their own", "expand", "use augment= of a network")
         images = x[..., None] if x.ndim == 3 else x
@@ -214,9 +216,14 @@ class Chain(Augmentation):
 
     def apply(self, scene: Scene, noise: Noise) -> Scene:
         """One part after the other."""
-        for number, one in enumerate(self.parts):
-            scene = one.apply(scene, noise.child(f"{number}-{one.short}"))
-        return scene
+        return applied(self.parts, scene, noise)
+
+
+def applied(parts: Sequence[Augmentation], scene: Scene, noise: Noise) -> Scene:
+    """A scene after several changes, each with a stream of its own."""
+    for number, one in enumerate(parts):
+        scene = one.apply(scene, noise.child(f"{number}-{one.short}"))
+    return scene
 
 
 # --- what a user hands over -------------------------------------------------------------------------------------------
@@ -286,6 +293,8 @@ def _read(text: str) -> Augmentation:
         if not equals or name not in known:
             what = f"{match[1]} takes {', '.join(f'{one}=...' for one in known) or 'nothing'}, got {part!r}"
             raise UserValueError(what, "augment", "write name=value")
+        if name in given:
+            raise UserValueError(f"{match[1]} has {name} twice", "augment", "leave one out")
         given[name] = _value(value)
     made = recipe(**given)
     check_parameters(made, made.get_params(deep=False))
@@ -295,7 +304,7 @@ def _read(text: str) -> Augmentation:
 def _value(text: str) -> Any:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return text
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gnomon.data.augment.base import Augmentation, in_unit
 from gnomon.data.augment.scene import Scene
 from gnomon.data.image_geometry import GREY, batched, hsv_of, rgb_of
+from gnomon.distributions.arrays import row_weights
 from gnomon.errors import UserValueError
 from gnomon.numeric.fast import kernel
 from gnomon.numeric.noise import Noise
@@ -199,7 +200,7 @@ class PCAColor(Augmentation):
             return self
         if not x.size:
             raise UserValueError.must("images", "have at least one pixel", x.shape)
-        w = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
+        w = row_weights(weight, len(x), np.float64)
         colors = min(3, x.shape[3])
         sums, squares = np.zeros(colors), np.zeros((colors, colors))
         for begin in range(0, len(x), IMAGES):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from gnomon.data.augment.base import Augmentation
 from gnomon.data.augment.scene import Scene
+from gnomon.data.image_geometry import are_sides
 from gnomon.errors import UserValueError
 from gnomon.numeric.fast import kernel
 from gnomon.numeric.noise import Noise
@@ -161,10 +163,11 @@ class RandomResizedCrop(Augmentation):
     def check(self, shape: Sequence[int]) -> None:
         """Ranges in order."""
         super().check(shape)
-        for name, (low, high), top in (("scale", _pair(self.scale), 1.0), ("ratio", _pair(self.ratio), math.inf)):
-            if not 0 < low <= high <= top:
+        for name, value, top in (("scale", self.scale, 1.0), ("ratio", self.ratio, sys.float_info.max)):
+            numbers = isinstance(value, tuple | list) and all(isinstance(one, int | float) for one in value)
+            if not numbers or len(value) != 2 or not 0 < value[0] <= value[1] <= top:
                 rule = f"be (least, largest), above 0{' and at most 1' if top == 1 else ''}"
-                raise UserValueError.must(name, rule, getattr(self, name))
+                raise UserValueError.must(name, rule, value)
 
     def __call__(
         self,
@@ -179,7 +182,7 @@ class RandomResizedCrop(Augmentation):
         """As of other augmentations; `size` is (rows, columns) of the result, those of the image where left out."""
         if size is None:
             return super().__call__(image, boxes, mask, rng=rng, relative=relative)
-        if len(size) != 2 or not all(hasattr(one, "__index__") and one >= 1 for one in size):
+        if not are_sides(size):
             raise UserValueError.must("size", "be (rows, columns), whole numbers of at least 1", size)
         return _Sized(self.scale, self.ratio, (int(size[0]), int(size[1])))(
             image, boxes, mask, rng=rng, relative=relative
@@ -221,11 +224,6 @@ class _Sized(RandomResizedCrop):
 
     def apply(self, scene: Scene, noise: Noise) -> Scene:
         return _stretched(scene, self.windows(len(scene), scene.size, noise), self.size)
-
-
-def _pair(value: Any) -> tuple[float, float]:
-    low, high = value
-    return float(low), float(high)
 
 
 def _stretched(scene: Scene, windows: NDArray[np.int64], size: tuple[int, int]) -> Scene:

@@ -12,6 +12,7 @@ from gnomon.data.augment.base import Augmentation, in_unit, noise_of
 from gnomon.data.augment.hiding import within
 from gnomon.data.augment.scene import Scene
 from gnomon.errors import UserValueError
+from gnomon.numeric.given import affordable
 from gnomon.numeric.noise import Noise
 
 __all__ = ["CutMix", "Mixing", "Mixup"]
@@ -68,15 +69,17 @@ class Mixing(Augmentation):
             rule = "be pictures (n, rows, columns, channels) and a code from 0 for each"
             raise UserValueError.must("image and y", rule, (x.shape, y if y is None else codes.shape))
         top = int(codes.max()) + 1
-        if n_classes is not None and n_classes < top:
+        if n_classes is not None and not (hasattr(n_classes, "__index__") and n_classes >= top):
             raise UserValueError.must("n_classes", f"be at least {top}", n_classes)
+        affordable(float(len(x) * (n_classes or top)), "y", "give codes from 0 without gaps")
         self.check(x.shape[1:])
         images, back = in_unit(x)
         noise = noise_of(rng)
         partner = noise.child("partner").integers(len(x), (len(x), 1))[:, 0]
         mixed, share = self.mix(images, images[partner], noise)
-        one_hot = np.eye(n_classes or top, dtype=images.dtype)
-        targets = share[:, None] * one_hot[codes] + (1 - share[:, None]) * one_hot[codes[partner]]
+        targets = np.zeros((len(x), n_classes or top), images.dtype)
+        for chosen, weight in ((codes, share), (codes[partner], 1 - share)):
+            targets[np.arange(len(x)), chosen] += weight
         return back(mixed), targets
 
 

@@ -36,7 +36,12 @@ class Boxes(NamedTuple):
         UserValueError
             Another number of arrays, arrays of fewer columns, corners in the wrong order.
         """
-        tables = [np.asarray(one, np.float64) for one in boxes]
+        if not np.iterable(boxes):
+            raise UserValueError.must("boxes", f"be an array (m, 4 or more) for each of {n} pictures", boxes)
+        try:
+            tables = [np.asarray(one, np.float64) for one in boxes]
+        except (TypeError, ValueError):
+            raise UserValueError.must("boxes", "be numbers, as many for each box", boxes) from None
         tables = [one.reshape(0, 4) if not one.size and one.ndim < 2 else one for one in tables]
         if len(tables) != n or any(one.ndim != 2 or one.shape[1] < 4 for one in tables):
             rule = f"be an array (m, 4 or more) of x1, y1, x2, y2 for each of {n} pictures"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.augment.base import Augmentation
+from gnomon.data.augment.base import Augmentation, applied
 from gnomon.data.augment.mixing import Mixing
 from gnomon.data.augment.scene import Scene
 from gnomon.data.batches import Batch
@@ -59,7 +59,4 @@ class Augmenter:
         return Batch(data, batch.rows, batch.positions, batch.weight)
 
     def _changed(self, images: NDArray[Any], noise: Any) -> NDArray[Any]:
-        scene = Scene(images)
-        for number, one in enumerate(self.parts):
-            scene = one.apply(scene, noise.child(f"{number}-{one.short}"))
-        return np.ascontiguousarray(scene.images)
+        return np.ascontiguousarray(applied(self.parts, Scene(images), noise).images)

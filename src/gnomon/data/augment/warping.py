@@ -175,7 +175,7 @@ class Elastic(Augmentation):
     ----------
     alpha : float in [0, inf), default 10
         Strength; displacements have standard deviation 0.16 alpha / sigma away from the border.
-    sigma : float in (0, inf), default 3
+    sigma : float in (0, 10000], default 3
         Width of the filter, in pixels.
     fill : float in [0, 1], default 0
         What comes in from outside.
@@ -194,7 +194,7 @@ class Elastic(Augmentation):
 
     short: ClassVar[str] = "elastic"
     alpha: Annotated[float, "[0, inf)"] = 10.0
-    sigma: Annotated[float, "(0, inf)"] = 3.0
+    sigma: Annotated[float, "(0, 10000]"] = 3.0
     fill: Annotated[float, "[0, 1]"] = 0.0
 
     def check(self, shape: Sequence[int]) -> None:
