@@ -1,5 +1,7 @@
 """Fits that begin from the weights of other fits: what is copied, what stays, what learns how fast."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import gnomon
+import gnomon.system.initial as initial_weights
 from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.context import training
@@ -358,11 +361,31 @@ def test_what_does_not_fit_is_named(source, settings, tuning, words):
         ({"lr_head": 0}, "lr_head must be above 0"),
         ({"lr_decay": 0}, "lr_decay must be above 0 and at most 1"),
         ({"lr_decay": 2.0}, "lr_decay must be above 0 and at most 1"),
+        ({"lr_decay": None}, "lr_decay must be above 0 and at most 1"),
+        ({"lr_decay": True}, "lr_decay must be a number"),
     ],
 )
 def test_settings_of_another_kind_are_refused(values, words):
     with pytest.raises(UserError, match=words):
         FineTuning("runs/a", **values)
+
+
+def test_rates_of_numpy_are_those_of_python():
+    tuning = FineTuning("runs/a", lr_backbone=np.float32(0.5), lr_head=np.int64(2))
+    assert json.dumps(tuning.to_json()) == '{"source": "runs/a", "lr_backbone": 0.5, "lr_head": 2.0}'
+
+
+def test_a_run_that_is_begun_from_is_read_once(source, tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    X, y = blobs([0, 1])
+    frame = pandas.DataFrame(X, columns=[f"c{i}" for i in range(12)]).assign(kind=np.where(y == 1, "a", "b"))
+    old = mlp().fit(frame, y).save(tmp_path / "a run")
+    loaded, load = [], initial_weights.load
+    monkeypatch.setattr(initial_weights, "load", lambda path: loaded.append(path) or load(path))
+    mlp().fit(frame, y, initial=old)
+    assert len(loaded) == 1
+    with pytest.raises(UserValueError, match=r"'.*/a run/net.pt' '.*/a run/net.safetensors'"):
+        mlp().fit(X, y, initial=tmp_path / "a run" / "net.pt")
 
 
 def test_sources_of_another_kind_are_refused(source, tmp_path):

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any, Literal, Self, get_args
 
 from gnomon.errors import UserTypeError, UserValueError
@@ -72,10 +73,9 @@ class FineTuning:
             object.__setattr__(self, name, tuple(value))
         if self.head not in get_args(Head):
             raise UserValueError.must("head", "be auto, new or kept", self.head)
-        for name in ("lr_backbone", "lr_head"):
-            _check(name, getattr(self, name), math.inf, "at least 0 and finite")
-        _check("lr_decay", self.lr_decay, 1.0, "above 0 and at most 1")
-        if self.lr_decay is None or self.lr_decay == 0:
+        for name in ("lr_backbone", "lr_head", "lr_decay"):
+            object.__setattr__(self, name, _rate(name, getattr(self, name)))
+        if self.lr_decay is None or not 0 < self.lr_decay <= 1:
             raise UserValueError.must("lr_decay", "be above 0 and at most 1", self.lr_decay)
         if self.lr_head == 0:
             raise UserValueError.must("lr_head", "be above 0", self.lr_head, remedy="freeze layers in place of it")
@@ -124,10 +124,12 @@ class FineTuning:
         return cls(**{name: value for name, value in given.items() if name in known})
 
 
-def _check(name: str, value: Any, most: float, rule: str) -> None:
+def _rate(name: str, value: Any) -> float | None:
+    """A number that JSON takes; None as it is."""
     if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise UserTypeError.must(name, "be a number", value)
-    if not 0 <= value <= most or not math.isfinite(value):
-        raise UserValueError.must(name, f"be {rule}", value)
+    if not 0 <= value < math.inf:
+        raise UserValueError.must(name, "be at least 0 and finite", value)
+    return value if isinstance(value, int) else float(value)

@@ -15,7 +15,7 @@ from gnomon.runs.folder import RunFolder
 from gnomon.runs.initial import FineTuning
 from gnomon.system.base import System
 from gnomon.system.fields import TrainedByGradient
-from gnomon.system.initial import Beginning, Source, preparation_of, read
+from gnomon.system.initial import Beginning, Source, read
 from gnomon.training.fine_tuning import release
 from gnomon.training.gradient import Budget, Gradient
 from gnomon.training.group import current as current_group
@@ -73,9 +73,10 @@ class ByGradient(TrainedByGradient, System):
             if tuning is not None:
                 if run is not None:
                     tuning.to_json()  # refuses what no run can read again
-                self._start = (tuning, read(tuning.source))
+                source = read(tuning.source)
+                self._start = (tuning, source)
                 if preparation is None and needs_preparation(X):
-                    preparation = preparation_of(tuning)
+                    preparation = source.preparation
             try:
                 super().fit(X, y, sample_weight=sample_weight, validation=validation, run=run, preparation=preparation)
             finally:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any, cast
 
 import numpy as np
@@ -49,6 +50,11 @@ class Source:
     called: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def preparation(self) -> Prepared | None:
+        """What made numbers of the columns, where it is a system fitted to a table."""
+        return getattr(self.system, "preparation_", None)
+
+    @property
     def mark(self) -> str:
         """Digest of names and numbers."""
 
@@ -81,7 +87,7 @@ def read(source: Any) -> Source:
         system = load(path)
         return Source(str(path), system.model_.state(), system)
     if path.suffix.lower() in PICKLES:
-        convert = CONVERT.format(old=path, new=path.with_suffix(ENDING))
+        convert = CONVERT.format(old=quote(str(path)), new=quote(str(path.with_suffix(ENDING))))
         raise UserValueError(f"{path} is a pickle, which may run code", "initial", f"convert it once: {convert}")
     if not path.is_file():
         remedy = f"name a run, or a {ENDING} file"
@@ -111,8 +117,7 @@ def preparation_of(initial: FineTuning) -> Prepared | None:
     """What made numbers of the source's columns, where it is a run of a table."""
     if initial.place is not None and not Path(initial.place).is_dir():
         return None
-    found: Prepared | None = getattr(read(initial.source).system, "preparation_", None)
-    return found
+    return read(initial.source).preparation
 
 
 @dataclass(frozen=True)
