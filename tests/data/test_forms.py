@@ -154,6 +154,23 @@ def test_a_form_is_kept_with_the_run_and_refused_where_it_says_nothing(put, tmp_
 
 
 @pytest.mark.parametrize(
+    ("data", "options", "words"),
+    [
+        ("iris", ["--depth", "8"], "iris is built in, and nothing is to be said of how it is read (depth)"),
+        ("a.npy", ["--encoding", "latin-1"], "a .npy file is read without encoding"),
+        ("a.npy", ["--backdrop", "white"], "a .npy file is read without backdrop"),
+    ],
+)
+def test_the_command_line_refuses_what_says_nothing_of_the_data(tmp_path, monkeypatch, capsys, data, options, words):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", np.ones((8, 2)))
+    assert run(["fit", "kmeans", data, *options, "--out", "run"]) == 2
+    assert words in capsys.readouterr().err and not (tmp_path / "run").exists()
+    with pytest.raises(UserValueError, match="is built in"):
+        load(File("iris", depth="8"))
+
+
+@pytest.mark.parametrize(
     ("options", "part"),
     [
         ({"encoding": "latin-one"}, "encoding must be a name that Python knows"),

@@ -68,6 +68,9 @@ def load(
         return data if columns is None else _choose(data, columns)
     from gnomon.data.readers import read
 
+    if isinstance(name_or_file, File) and name_or_file.path in BUILTIN and not os.path.exists(name_or_file):
+        what = f"{name_or_file.path} is built in, and nothing is to be said of how it is read"
+        raise UserValueError(what, next(iter(name_or_file.form.to_json()), "data"), "leave it out")
     file = located(name_or_file)
     return read(
         name_or_file if isinstance(name_or_file, File) else file,

@@ -69,7 +69,7 @@ def dataset_of(spec: DataSpec, goal: Task) -> Dataset:
         Data that is not there any more, or that has changed.
     """
     place = place_of(spec)
-    name = file_as(place, spec.form)
+    name = File(place, **Form.from_json(spec.form).to_json()) if spec.form else place
     if spec.resize is None:
         kinds = Preparation.from_json(spec.prepare).kinds
         data = read_apart(goal, name, spec.split, target=spec.target, columns=spec.columns, kinds=kinds)
