@@ -130,6 +130,7 @@ def _rate(name: str, value: Any) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UserTypeError.must(name, "be a number", value)
-    if not 0 <= value < math.inf:
+    rate = float(value)
+    if not 0 <= rate < math.inf:
         raise UserValueError.must(name, "be at least 0 and finite", value)
-    return value if isinstance(value, int) else float(value)
+    return rate
