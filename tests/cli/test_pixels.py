@@ -90,3 +90,5 @@ def test_what_does_not_go_with_pixels_is_refused(capsys, fitted, images, tmp_pat
     colored = tmp_path / "c.npy"
     np.save(colored, np.zeros((2, 8, 8, 3)))
     assert "one channel" in said(capsys, "predict", fitted, str(colored), status=2)
+    np.save(tmp_path / "t.npy", np.full((2, 8, 8), "x"))
+    assert "must hold numbers" in said(capsys, "predict", fitted, str(tmp_path / "t.npy"), status=2)

@@ -217,6 +217,7 @@ def test_the_command(tmp_path, capsys):
         (["resnet:depths=1"], "add --input SIZE"),
         (["resnet:depth=1", "--input", "8x8"], "resnet has no parameter 'depth'"),
         (["ppca", "--input", "8"], "are not counted"),
+        (["cnn", "--input", "99999999x99999999"], "shape must be of at most"),
     ],
 )
 def test_mistakes_of_the_command(words, said, capsys):

@@ -67,6 +67,8 @@ def _of_array(images: Any, levels: int | None, name: str) -> tuple[list[str], An
     if images.ndim not in (3, 4):
         what = f"an array of images must have 3 axes, or 4 with channels, got shape {images.shape}"
         raise UserValueError(what, name, "give (n, rows, columns)")
+    if images.dtype.kind not in "buif":
+        raise UserValueError(f"an array of images must hold numbers, got {images.dtype}", name, "save numbers")
     if levels is not None and images.dtype != np.uint8 and float(images.max(initial=0)) > 1:
         images = images / (levels - 1)
     return [str(place) for place in range(len(images))], images

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["layer_costs"]
 
 CLASSES = 10
+MOST_NUMBERS = 1 << 40
+"""Of an input: far more have weights and outputs that are not counted in 64 bits."""
 NETWORKS = "image networks such as resnet, mlp and mlp-regression"
 
 
@@ -93,6 +96,8 @@ def _checked(shape: Sequence[int], images: bool) -> tuple[int, ...]:
     sizes = [how_many(one, "shape") for one in shape]
     if min(sizes) < 1:
         raise UserValueError(f"shape must have whole numbers of at least 1, got {shown(shape)}", "shape")
+    if math.prod(sizes) > MOST_NUMBERS:
+        raise UserValueError(f"shape must be of at most {MOST_NUMBERS} numbers, got {shown(shape)}", "shape")
     channels, *sides = sizes if len(sizes) != 2 else (1, *sizes)
     return (*sides, channels) if images else (channels,)
 
