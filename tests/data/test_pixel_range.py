@@ -53,3 +53,5 @@ def test_a_batch_of_several_ranges_is_refused_with_the_first_image_that_differs(
             check_range(batch)
     with pytest.raises(UserError, match=r"from -3 to 200\.5"):
         check_range([np.array([-3, 200.5])])
+    with pytest.raises(UserError, match="batch must be a sequence of images, got 5"):
+        check_range(5)

@@ -137,6 +137,8 @@ def check_range(batch: Any) -> Range:
     >>> check_range([np.array([0.0, 0.3]), np.array([0.0, 1.0])])
     'unit'
     """
+    if not np.iterable(batch):
+        raise UserTypeError.must("batch", "be a sequence of images", batch)
     ranges = [_ranges(_numbers(image), number) for number, image in enumerate(batch)]
     left: tuple[Range, ...] = ("unit", "symmetric", "levels")
     for number, found in enumerate(ranges):

@@ -171,6 +171,7 @@ def test_boxes_are_stretched_with_the_picture():
         (lambda: RandomResizedCrop(ratio=(0.1, "a"))(np.zeros((2, 2))), "ratio must be"),
         (lambda: RandomResizedCrop(ratio=(0.5, np.inf))(np.zeros((2, 2))), "ratio must be"),
         (lambda: Chain("flip(p={[]: 1})")(np.zeros((2, 2))), "p must be"),
+        (lambda: RandomFlip() + 3, "augment must be joined with an augmentation, got 3"),
         (lambda: Chain("flip(p=1, p=0)")(np.zeros((2, 2))), "flip has p twice"),
         (lambda: RandomFlip()(np.zeros((2, 2)), boxes="a"), "boxes must be numbers"),
         (lambda: RandomFlip()(np.zeros((1, 2, 2, 1)), boxes=3), "boxes must be an array"),

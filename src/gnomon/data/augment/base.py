@@ -150,6 +150,8 @@ class Augmentation(Recipe):
         return every if y is None else (every, np.concatenate([np.asarray(y)] * (k + 1)))
 
     def __add__(self, other: Augmentation) -> Chain:
+        if not isinstance(other, Augmentation):
+            raise UserTypeError.must("augment", "be joined with an augmentation", other)
         return Chain(" + ".join(_spelled(one) for one in (*self.parts, *other.parts)))
 
 
