@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gnomon.contracts import Noise
-from gnomon.data.counting import BOS, EOS
+from gnomon.contracts import Array, Noise, State
+from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.text import Vocabulary
 from gnomon.nn.module import Module
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._model import foretold, outcome
 
-__all__ = ["ROWS", "TranslationModel", "shifted"]
+__all__ = ["ROWS", "TokenByToken", "TranslationModel", "shifted"]
 
 ROWS = 256
 """Pairs that are looked at together in prediction."""
@@ -110,6 +110,49 @@ class TranslationModel(Module):
             names = {name.removeprefix(side): np.asarray(v) for name, v in state.items() if name.startswith(side)}
             sides.append(Vocabulary.from_state(names) if names else None)
         self.source_vocabulary, self.target_vocabulary = sides
+
+
+class TokenByToken:
+    """The decoder of some sources, one token at a time; a subclass gives `begin` and `step`.
+
+    Parameters
+    ----------
+    model : TranslationModel
+    memory : what it has read
+        Of as many sources as there are contexts.
+    """
+
+    moving: ClassVar[str]
+    """What of the state tells where a row stands: it stays where a context has ended before others do."""
+
+    def __init__(self, model: Any, memory: Any) -> None:
+        self.model, self.memory = model, memory
+
+    def begin(self, n: int) -> State:
+        """State of n sources before any token."""
+        raise NotImplementedError
+
+    def step(self, tokens: Array, state: State) -> tuple[Array, dict[str, Any]]:
+        """Log probabilities of the next token in nats, (n, V), after `tokens`; and the new state."""
+        raise NotImplementedError
+
+    def start(self, contexts: Sequence[Sequence[int]]) -> State:
+        """State after each context, that of the source with the same number."""
+        with torch.no_grad():
+            state = self.begin(len(contexts))
+        for t in range(max((len(one) for one in contexts), default=0)):
+            tokens = np.array([one[t] if t < len(one) else UNKNOWN for one in contexts])
+            goes_on = torch.tensor([t < len(one) for one in contexts], device=self.model.device)
+            before = state[self.moving]
+            _, after = self.step(tokens, state)
+            on = goes_on.reshape(-1, *[1] * (before.ndim - 1))
+            state = after | {self.moving: torch.where(on, after[self.moving], before)}
+        return state
+
+    def select(self, state: State, index: Array) -> dict[str, Any]:
+        """The state of the sequences in `index`."""
+        rows = torch.as_tensor(index, device=self.model.device)
+        return {name: value[rows] for name, value in state.items()}
 
 
 def shifted(targets: Any, lengths: Any) -> tuple[Any, Any, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 
 from gnomon.contracts import Array, Noise, State
-from gnomon.data.counting import EOS, UNKNOWN
+from gnomon.data.counting import EOS
 from gnomon.errors import UserValueError
 from gnomon.nn.attention import AttentionRecipe, weights
 from gnomon.nn.dropout import Dropout
@@ -19,7 +17,7 @@ from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.recurrent import GRU, Bidirectional
 from gnomon.numeric.ragged import Ragged
-from gnomon.systems.sequence._pairs import TranslationModel
+from gnomon.systems.sequence._pairs import TokenByToken, TranslationModel
 
 __all__ = ["Memory", "Seq2SeqModel", "Translation"]
 
@@ -191,31 +189,15 @@ class Seq2SeqModel(TranslationModel):
         return torch.stack(found, 1)
 
 
-class Translation:
-    """The decoder of some sources, one token at a time.
+class Translation(TokenByToken):
+    """The recurrent decoder of some sources: its state is s."""
 
-    Parameters
-    ----------
-    model : Seq2SeqModel
-    memory : Memory
-        Of as many sources as there are contexts.
-    """
+    moving: ClassVar[str] = "s"
 
-    def __init__(self, model: Seq2SeqModel, memory: Memory) -> None:
-        self.model, self.memory = model, memory
-
-    def start(self, contexts: Sequence[Sequence[int]]) -> State:
-        """State after each context, that of the source with the same number."""
-        with torch.no_grad():
-            s = self.model.first(self.memory)
-            state: State = {"s": s, "source": torch.arange(len(s), device=s.device)}
-        length = max((len(one) for one in contexts), default=0)
-        for t in range(length):
-            tokens = np.array([one[t] if t < len(one) else UNKNOWN for one in contexts])
-            _, after = self.step(tokens, state)
-            goes_on = torch.tensor([t < len(one) for one in contexts], device=s.device)
-            state = after | {"s": torch.where(goes_on[:, None], after["s"], state["s"])}
-        return state
+    def begin(self, n: int) -> State:
+        """s_0 of each source."""
+        s = self.model.first(self.memory)
+        return {"s": s, "source": torch.arange(n, device=s.device)}
 
     def step(self, tokens: Array, state: State) -> tuple[Array, dict[str, Any]]:
         """Log probabilities of the next token in nats, (n, V), after `tokens`; and the new state."""
@@ -226,8 +208,3 @@ class Translation:
             log_probs = model.foretold(model.head(row))
         answer = log_probs if isinstance(tokens, torch.Tensor) else log_probs.cpu().numpy()
         return answer, {"s": s, "source": state["source"]}
-
-    def select(self, state: State, index: Array) -> dict[str, Any]:
-        """The state of the sequences in `index`."""
-        rows = torch.as_tensor(index, device=state["s"].device)
-        return {name: value[rows] for name, value in state.items()}

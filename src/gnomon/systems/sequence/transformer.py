@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import nn
 
 from gnomon.contracts import Array, Noise, State
-from gnomon.data.counting import UNKNOWN
 from gnomon.errors import UserValueError
 from gnomon.nn.attention_masks import Padding
 from gnomon.nn.dropout import Dropout
@@ -23,7 +20,7 @@ from gnomon.nn.positions import sinusoidal_table
 from gnomon.nn.transformer import Cache, DecoderLayer, EncoderLayer
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
-from gnomon.systems.sequence._pairs import TranslationModel
+from gnomon.systems.sequence._pairs import TokenByToken, TranslationModel
 from gnomon.systems.sequence._translation import Translator
 
 __all__ = ["Transformer", "TransformerModel"]
@@ -153,8 +150,8 @@ class TransformerModel(TranslationModel):
         return [layer.cross.project(memory.states, memory.states) for layer in self.decoder]  # type: ignore[operator,union-attr]
 
 
-class Writing:
-    """The decoder of some sources, one token at a time; keys and values of the tokens so far are kept.
+class Writing(TokenByToken):
+    """The decoder of some sources by attention: keys and values of the tokens so far are kept.
 
     Parameters
     ----------
@@ -163,26 +160,22 @@ class Writing:
         Of as many sources as there are contexts.
     """
 
+    moving: ClassVar[str] = "length"  # what stands beyond is written over
+
     def __init__(self, model: TransformerModel, memory: Reading) -> None:
-        self.model, self.memory = model, memory
+        super().__init__(model, memory)
         with torch.no_grad():
             self.projected = model.projected(memory)
 
-    def start(self, contexts: Sequence[Sequence[int]]) -> State:
-        """State after each context, that of the source with the same number."""
-        n, device = len(contexts), self.model.device
-        state: State = {
+    def begin(self, n: int) -> State:
+        """No keys and values."""
+        device = self.model.device
+        return {
             "source": torch.arange(n, device=device), "length": torch.zeros(n, dtype=torch.int64, device=device),
         } | {
             name: keys.new_zeros(n, keys.shape[1], 0, keys.shape[3])
             for i, (keys, _) in enumerate(self.projected) for name in (f"keys_{i}", f"values_{i}")
         }  # fmt: skip
-        lengths = torch.tensor([len(one) for one in contexts], dtype=torch.int64, device=device)
-        for t in range(max((len(one) for one in contexts), default=0)):
-            tokens = np.array([one[t] if t < len(one) else UNKNOWN for one in contexts])
-            _, state = self.step(tokens, state)
-            state = {**state, "length": torch.minimum(state["length"], lengths)}  # what stands beyond is written over
-        return state
 
     def step(self, tokens: Array, state: State) -> tuple[Array, dict[str, Any]]:
         """Log probabilities of the next token in nats, (n, V), after `tokens`; and the new state."""
@@ -194,15 +187,10 @@ class Writing:
             for i, (layer, (keys, values)) in enumerate(zip(model.decoder, self.projected, strict=True)):
                 names = f"keys_{i}", f"values_{i}"
                 cache = state[names[0]], state[names[1]]
-                x, kept = layer.step(x, cache, length, (keys[rows], values[rows]), mask)  # type: ignore[operator]
+                x, kept = layer.step(x, cache, length, (keys[rows], values[rows]), mask)
                 after |= dict(zip(names, kept, strict=True))
             log_probs = model.foretold(model.head(model.decoder_norm(x[:, 0])))
         return log_probs if isinstance(tokens, torch.Tensor) else log_probs.cpu().numpy(), after
-
-    def select(self, state: State, index: Array) -> dict[str, Any]:
-        """The state of the sequences in `index`."""
-        rows = torch.as_tensor(index, device=state["length"].device)
-        return {name: value[rows] for name, value in state.items()}
 
 
 class Transformer(Translator):
