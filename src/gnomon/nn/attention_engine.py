@@ -71,7 +71,7 @@ def attention(
     >>> [[round(x, 5) for x in row] for row in attention(q, k, k)[0, 0].tolist()]
     [[0.80222, 0.59889], [0.59889, 0.80222]]
     """
-    mask, i, j = _asked(q, k, v, mask, places)
+    mask, i, j = _checked(q, k, v, mask, places)
     if drop is not None:
         return explicit_attention(q, k, v, mask, bias=bias, drop=drop, places=places)[0]
     if mask is not None and places is None and _is_narrow(mask, len(i), len(j)):
@@ -90,7 +90,7 @@ def explicit_attention(
     places: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """As `attention`, and the weights (n, h, T_q, T_k), all of which are written out."""
-    mask, i, j = _asked(q, k, v, mask, places)
+    mask, i, j = _checked(q, k, v, mask, places)
     scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)  # scaled before: half precision would overflow after
     if bias is not None:
         scores = scores + bias(i, j)
@@ -98,7 +98,7 @@ def explicit_attention(
     return (alpha if drop is None else drop(alpha)) @ v, alpha
 
 
-def _asked(
+def _checked(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Any, places: torch.Tensor | None
 ) -> tuple[Mask | None, torch.Tensor, torch.Tensor]:
     """The mask, and the places of queries and keys, of what fits together."""
