@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 
 from gnomon.errors import UserValueError
 from gnomon.recipes.recipe import named, shorts
+from gnomon.runs.folder import RunFolder
 from gnomon.training import schedules
 from gnomon.training.driver import run_procedure
 from gnomon.training.gradient import Budget, Gradient
@@ -27,6 +29,7 @@ from gnomon.training.schedules import (
     RobbinsMonro,
     Schedule,
     Step,
+    WarmupLinear,
 )  # fmt: skip
 from oracles.tasks import Squares, problem
 
@@ -38,6 +41,7 @@ FORMS: dict[str, tuple[Schedule, Any]] = {
     "step": (Step(every=3, gamma=0.5), lambda t: 2.0 ** -(t // 3)),
     "linear": (Linear(floor=0.01, length=10), lambda t: 0.01 if t > 10 else 1 - 0.099 * t),
     "polynomial": (Polynomial(floor=0.2, power=2.0), lambda t: 0.2 + 0.8 * (1 - t / 20) ** 2),
+    "warmup-linear": (WarmupLinear(floor=0.2), lambda t: t / 2 if t <= 2 else 0.2 + 0.8 * (20 - t) / 18),
     "cosine": (Cosine(floor=0.1), lambda t: 0.1 + 0.9 * math.cos(math.pi * t / 40) ** 2),
     "plateau": (Plateau(), lambda t: 1.0),
 }
@@ -125,6 +129,33 @@ def test_warm_up_comes_before() -> None:
     assert [warm.factor(t, 10) for t in range(3, 10)] == [plain.factor(t, 7) for t in range(7)]
 
 
+@pytest.mark.spec("NLP-50")
+def test_up_and_down_in_numbers() -> None:
+    """A peak of 1e-3 after 100 of 1000 updates."""
+    schedule = WarmupLinear(warmup=100)
+    rates = [1e-3 * schedule.factor(t, 1000) for t in (0, 1, 50, 100, 550, 999, 1000, 2000)]
+    assert rates == pytest.approx([0, 1e-5, 5e-4, 1e-3, 5e-4, 1e-3 / 900, 0, 0], rel=1e-12)
+    assert schedule.per == "update" and schedule.counts_down
+    assert [WarmupLinear(rise=0.0).factor(t, 4) for t in range(6)] == [1, 0.75, 0.5, 0.25, 0, 0]  # W = 0
+    assert [WarmupLinear(rise=1.0).factor(t, 4) for t in range(4)] == [0, 0.25, 0.5, 0.75]
+    assert [WarmupLinear(warmup=9).factor(t, 3) for t in range(3)] == [0, 1 / 9, 2 / 9]  # a fit shorter than that
+    assert WarmupLinear(warmup=2, length=4).factor(3, 100) == 0.5
+
+
+@pytest.mark.spec("NLP-50")
+@pytest.mark.parametrize(("warmup", "total"), [(0, 7), (1, 7), (3, 10), (10, 10), (5, 3)])
+def test_up_and_down_is_that_of_transformers(warmup: int, total: int) -> None:
+    peer = pytest.importorskip("transformers").get_linear_schedule_with_warmup
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.4)
+    other = peer(optimizer, warmup, total)
+    schedule = WarmupLinear(warmup=warmup, rise=0.0)
+    for t in range(total + 4):
+        assert 0.4 * schedule.factor(t, total) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-12)
+        assert other.get_last_lr() == [pytest.approx(0.4 * schedule.factor(t, total), rel=1e-12)]
+        optimizer.step()
+        other.step()
+
+
 @pytest.mark.spec("DLN-90")
 def test_one_over_t_reaches_the_optimum_and_a_constant_rate_does_not() -> None:
     """Descent on x^2 / 2 with noise N(0, 1) in the gradient, 200 paths of 4,000 updates.
@@ -143,16 +174,25 @@ def test_one_over_t_reaches_the_optimum_and_a_constant_rate_does_not() -> None:
     assert 1 / 1.5 < ends["constant"] / (0.2 / 1.8) < 1.5
 
 
-@pytest.mark.spec("DLN-90", "DLN-79", "PRA-063")
+RATES: dict[str, tuple[Any, Any]] = {
+    "exponential": (lambda per: Exponential(gamma=0.5, per=per), lambda t, whole: 0.5**t),
+    "linear": (lambda per: Linear(floor=0.2, per=per), lambda t, whole: 1 - 0.8 * t / whole),
+    "warmup-linear": (
+        lambda per: WarmupLinear(warmup=1, per=per), lambda t, whole: float(t > 0) * (whole - t) / (whole - 1)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.spec("DLN-90", "DLN-79", "PRA-063", "NLP-50")
 @pytest.mark.parametrize("per", ["epoch", "update"])
-@pytest.mark.parametrize("kind", ["exponential", "linear"])
+@pytest.mark.parametrize("kind", RATES)
 def test_a_fit_moves_at_the_scheduled_rate(kind: str, per: Any) -> None:
     """Ten updates of two epochs by hand, the schedule's t and its end counted in epochs or in updates."""
-    schedule: Schedule = Exponential(gamma=0.5, per=per) if kind == "exponential" else Linear(floor=0.2, per=per)
-    whole = 2 if per == "epoch" else 10
+    make, factor = RATES[kind]
+    schedule, whole = make(per), 2 if per == "epoch" else 10
 
     def rate_at(t: int) -> float:
-        return 0.1 * (0.5**t if kind == "exponential" else 1 - 0.8 * t / whole)
+        return float(0.1 * factor(t, whole))
 
     task = problem(Squares())
     outcome = run_procedure(Gradient(SGD(), 0.1, Budget(epochs=2), schedule=schedule), task)
@@ -170,6 +210,20 @@ def test_a_fit_moves_at_the_scheduled_rate(kind: str, per: Any) -> None:
     assert task.model.a.item() == pytest.approx(model.a.item(), rel=1e-12)
     assert task.model.b.item() == pytest.approx(model.b.item(), rel=1e-12)
     assert outcome.history["learning_rate"][-1] == pytest.approx(rate_at(whole - 1), rel=1e-12)
+
+
+@pytest.mark.spec("NLP-50")
+@pytest.mark.parametrize("stop", [1, 4, 9])
+def test_a_fit_goes_on_at_the_rate_it_was_stopped_at(stop: int, tmp_path: Path) -> None:
+    def procedure() -> Gradient:
+        return Gradient(SGD(), 0.1, Budget(epochs=2), schedule=WarmupLinear(warmup=4))
+
+    task, again = problem(Squares()), problem(Squares())
+    run_procedure(procedure(), task)
+    run = RunFolder.create(tmp_path / "run", {"kind": "fit", "system": "line", "where": "none:Line", "parameters": {}})
+    run_procedure(procedure(), problem(Squares()), run, limit=stop)
+    run_procedure(procedure(), again, RunFolder.open(run.path))
+    assert again.model.a.item() == task.model.a.item() and again.model.b.item() == task.model.b.item()
 
 
 def test_a_plateau_without_validation_rows_watches_the_training_loss() -> None:

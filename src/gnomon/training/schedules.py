@@ -16,7 +16,7 @@ from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "Constant", "Cosine", "Exponential", "InverseTime", "Linear", "Plateau", "Polynomial", "RobbinsMonro", "Schedule",
-    "Step",
+    "Step", "WarmupLinear",
 ]  # fmt: skip
 
 
@@ -239,6 +239,45 @@ class Linear(_Descending):
     """
 
     short: ClassVar[str] = "linear"
+
+    def _left(self, progress: float) -> float:
+        return 1.0 - progress
+
+
+@dataclass(frozen=True)
+class WarmupLinear(_Descending):
+    """From 0 straight up to 1, then straight down to the floor at the end (Devlin and others 2019).
+
+    With the floor 0 it is ``get_linear_schedule_with_warmup`` of the package transformers: the rate at time 0 is 0.
+
+    Parameters
+    ----------
+    per : {"epoch", "update"}, default "update"
+        What t counts.
+    warmup : int in [0, inf), default 0
+        Updates (epochs) in which the rate rises; 0 takes `rise`.
+    rise : float in [0, 1], default 0.1
+        Fraction of the whole in which the rate rises, rounded up, where `warmup` is 0.
+
+    Examples
+    --------
+    >>> schedule = WarmupLinear(warmup=100)
+    >>> [schedule.factor(t, 1000) for t in (0, 50, 100, 550, 1000, 1200)]
+    [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
+    """
+
+    short: ClassVar[str] = "warmup-linear"
+    per: Literal["epoch", "update"] = "update"
+    rise: Annotated[float, "[0, 1]"] = 0.1
+
+    def factor(self, t: int, total: int) -> float:
+        """t / W until the time W, from then on the floor and what is left of the time above it."""
+        whole = self.length or total
+        rising = self.warmup or math.ceil(self.rise * whole)
+        if t < rising:
+            return t / rising
+        left = max(0, whole - t) / max(1, whole - rising)
+        return self.floor + (1.0 - self.floor) * self._left(1.0 - left)
 
     def _left(self, progress: float) -> float:
         return 1.0 - progress
