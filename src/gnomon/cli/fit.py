@@ -39,7 +39,7 @@ RESIZE = "Height and width to which the images of a folder are brought, such as 
 COLUMNS = "Columns to take as features, a:f for those from a to f; all but the target by default."
 RESERVED = (
     "target", "columns", *FORM, *PREPARING, *BEGINNING, "resize", "holdout", "split", "split_seed", "out", "devices",
-    "device", "precision", "checkpoint_every", "monitor", "page", "as_json",
+    "device", "precision", "micro_batch", "checkpoint_every", "monitor", "page", "as_json",
 )  # fmt: skip
 """Options of the run; never names of hyper-parameters."""
 
@@ -158,6 +158,8 @@ def run_options() -> list[click.Option]:
                      help="Where networks compute: cpu, cuda, cuda:1, mps. [default cpu]"),
         click.Option(["--precision"], type=click.Choice(["float32", "bfloat16"]),
                      help="Of the products within a network while it trains. [default float32]"),
+        click.Option(["--micro-batch"], type=click.IntRange(1), metavar="N",
+                     help="Rows of a batch that are computed at once; their gradients are summed. [default all]"),
         click.Option(["--checkpoint-every"], type=click.IntRange(1), metavar="STEPS",
                      help="Steps between checkpoints; the result does not depend on it. [default about 10 seconds]"),
         click.Option(["--monitor"], is_flag=True,
@@ -292,6 +294,7 @@ def config(one: Entry, about: Card, data: str, params: Mapping[str, Any], option
         FIT, secrets.randbits(63) if seed is None else seed, versions(), one.name, one.where, parameters, spec,
         int(os.environ.get("WORLD_SIZE", options["devices"])), options["checkpoint_every"],
         options["device"], options["precision"], options["monitor"] or None, beginning(options),
+        micro_batch=options["micro_batch"],
     )  # fmt: skip
 
 

@@ -41,6 +41,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def part(self, chosen: slice) -> Batch:
+        """Some of the rows, at the places in the global batch that they have."""
+        data = {name: one.take(chosen) if isinstance(one, Field) else one[chosen] for name, one in self.data.items()}
+        return Batch(data, self.rows[chosen], self.positions[chosen], self.weight[chosen])
+
 
 class Plan(Protocol):
     """A layout applied to examples."""

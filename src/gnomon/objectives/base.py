@@ -92,8 +92,8 @@ class Loss:
         by_hand = {name: term for name, term in self.terms.items() if term.add_slope}
         return _total({**found, **by_hand}, weights)
 
-    def backward(self, weights: Mapping[str, float], inputs: Sequence[Any] | None = None) -> None:
-        """Add the gradient of the total to that of the parameters.
+    def derive(self, weights: Mapping[str, float], inputs: Sequence[Any] | None = None) -> None:
+        """Add the gradient of the `learned` terms to that of the parameters.
 
         Parameters
         ----------
@@ -102,16 +102,36 @@ class Loss:
         inputs : sequence of nn.Parameter, optional
             Those whose gradient is taken; all where left out.
         """
-        sums: dict[str, Any] = {name: term.sum for name, term in self._automatic().items()}
-        learned = {name: value for name, value in sums.items() if value.requires_grad} or sums
-        shares = [torch.full_like(value, self.terms[name].share(weights[name])) for name, value in learned.items()]
-        torch.autograd.backward(list(learned.values()), shares, inputs=inputs)
+        sums: dict[str, Any] = {name: term.sum for name, term in self.learned.items()}
+        shares = [torch.full_like(value, self.terms[name].share(weights[name])) for name, value in sums.items()]
+        torch.autograd.backward(list(sums.values()), shares, inputs=inputs)
+
+    def add_slopes(self, weights: Mapping[str, float]) -> None:
+        """Add the gradient of the terms that have it in closed form to that of the parameters."""
         for name, term in self.terms.items():
             if term.add_slope:
                 term.add_slope(term.share(weights[name]))
 
+    def join(self, other: Loss) -> Loss:
+        """What is recorded of these rows and others; no gradient goes through it."""
+        return Loss({name: _joined(term, other.terms[name]) for name, term in self.terms.items()}, watch=self.watch)
+
+    @property
+    def learned(self) -> dict[str, Term]:
+        """The terms that automatic derivatives are taken of."""
+        found = self._automatic()
+        return {name: term for name, term in found.items() if term.sum.requires_grad} or found  # type: ignore[union-attr]
+
     def _automatic(self) -> dict[str, Term]:
         return {name: term for name, term in self.terms.items() if isinstance(term.sum, torch.Tensor)}
+
+
+def _joined(one: Term, other: Term) -> Term:
+    """Of the rows of both; a term that is computed when it is logged says nothing of rows."""
+    if callable(one.sum):
+        return one
+    first, second = (x.detach() if isinstance(x, torch.Tensor) else x for x in (one.sum, other.sum))
+    return Term(first + second, one.weight + other.weight, one.scale, one.add_slope)
 
 
 def _total(terms: Mapping[str, Term], weights: Mapping[str, float] | None) -> Any:
@@ -177,6 +197,9 @@ class Objective(Module):
     by_row : bool
         Whether every state of an energy machine that it looks at stands beside a row of the batch, so that the machine
         may be another one for each row: one given a condition.
+    additive : bool
+        Whether the terms that gradients are taken of are sums over rows of what each row gives by itself, all of one
+        weight, so that a batch may be computed piece by piece (``Context.micro_batch``).
     default_phase : str
         Name of the one phase, where there is one.
     descends : bool
@@ -188,6 +211,7 @@ class Objective(Module):
 
     sharded: tuple[str, ...] = ()
     by_row: bool = False
+    additive: bool = False
     descends: ClassVar[bool] = True
     largest: ClassVar[float] = math.inf
     default_phase = "fit"

@@ -18,6 +18,8 @@ class MaximumLikelihood(Objective):
     The term ``negative_log_likelihood`` is in nats per row.
     """
 
+    additive = True
+
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch with data ``X``."""
         x = torch.as_tensor(batch.data["X"], device=model.device)

@@ -33,6 +33,8 @@ class OrderAgnostic(Objective):
     Larochelle (2014), A deep and tractable density estimator.
     """
 
+    additive = True
+
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch with data ``X``."""
         x = torch.as_tensor(batch.data["X"], device=model.device)

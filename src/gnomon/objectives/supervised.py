@@ -11,7 +11,7 @@ import torch
 from gnomon.contracts import Group, Noise
 from gnomon.numeric.sparse import is_sparse
 from gnomon.objectives.base import Loss, Objective, Term
-from gnomon.objectives.criterion import Criterion
+from gnomon.objectives.criterion import Criterion, PairLoss
 from gnomon.recipes.parameters import check_parameters
 
 __all__ = ["Supervised"]
@@ -50,6 +50,7 @@ class Supervised(Objective):
         super().__init__()
         check_parameters(loss, loss.get_params())
         self.loss, self.outputs, self.targets = loss, outputs, targets
+        self.additive = not isinstance(loss, PairLoss)
         self.name, self.watch, self.l1, self.l2 = name or loss.short.replace("-", "_"), watch, l1, l2
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:

@@ -101,6 +101,7 @@ RULES: Mapping[str, Rule] = {
     "monitor": ("be true or false", lambda value: isinstance(value, bool)),
     "device": ("be text", _is_text),
     "precision": ("be float32 or bfloat16", lambda value: value in ("float32", "bfloat16")),
+    "micro_batch": ("be a whole number of at least 1", lambda value: _is_whole(value, 1)),
     "initial": ("name a source", lambda value: isinstance(value, dict) and _is_text(value.get("source"))),
 }
 """What the facts of a run must be, where they are there."""
@@ -259,6 +260,8 @@ class RunConfig:
         Steps between checkpoints.
     device, precision : str, optional
         Where and how networks compute; see `gnomon.training.context.Context`.
+    micro_batch : int, optional
+        Rows that are computed at once; likewise.
     monitor : bool, optional
         Whether the fit is watched inside; likewise.
     initial : mapping, optional
@@ -289,6 +292,7 @@ class RunConfig:
     adapt: Any = None
     target: Mapping[str, Any] | None = None
     sampling: Mapping[str, Any] | None = None
+    micro_batch: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As config.json has it; what is None is left out."""

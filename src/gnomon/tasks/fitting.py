@@ -45,6 +45,9 @@ __all__ = [
     "spec_of", "task_of",
 ]  # fmt: skip
 
+CIRCUMSTANCES = ("checkpoint_every", "device", "precision", "micro_batch", "monitor")
+"""What a run says of how it is fitted, as `gnomon.context` takes it."""
+
 
 def task_of(system: System) -> Task:
     """The task that data is prepared for.
@@ -407,7 +410,7 @@ def _fit_to(
         known = replace(spec, features=list(raw) or None, whole=whole.fingerprint, levels=train.levels)
         run.update(data=known.to_json())
     options = {"verbose": verbose and group.rank == 0}
-    options |= {n: run.config[n] for n in ("checkpoint_every", "device", "precision", "monitor") if n in run.config}
+    options |= {n: run.config[n] for n in CIRCUMSTANCES if n in run.config}
     try:
         with context(**options), placed(train):
             system.fit(X, y, run=run, **kept(found))

@@ -41,6 +41,10 @@ class Context:
     precision : {"float32", "bfloat16"}, default "float32"
         Of the products within a network while it trains: "bfloat16" is torch's autocast; parameters, losses and
         gradients keep their own precision, and so does what a fitted system answers.
+    micro_batch : int in [1, inf) or None, default None
+        Rows of a batch that fits by gradient compute at once: their gradients are summed before the update, in the
+        memory of so many rows (gradient accumulation). Where no layer looks at several rows the fit is the same to
+        rounding; batch normalization takes the statistics of each piece. None computes whole batches.
     backend : {"auto", "torch"}, default "auto"
         "auto" takes compiled code on the CPU and torch elsewhere; "torch" takes torch everywhere, so that the way of
         other devices is walked on the CPU, with the same numbers to rounding.
@@ -60,11 +64,13 @@ class Context:
     checkpoint_every: int | None = None
     device: str | None = None
     precision: Precision = "float32"
+    micro_batch: int | None = None
     backend: Backend = "auto"
     monitor: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in (("threads", self.threads), ("checkpoint_every", self.checkpoint_every)):
+        for name in ("threads", "checkpoint_every", "micro_batch"):
+            value = getattr(self, name)
             if value is None:
                 continue
             if isinstance(value, bool) or not hasattr(value, "__index__"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numba
@@ -69,10 +69,47 @@ class Exchange:
             self._place(loss.gradients, parameters)
             return
         self.divisor = 1.0
+        inputs = self._cleared(parameters)
+        loss.derive(weights, inputs)
+        loss.add_slopes(weights)
+        self._take_up(parameters)
+
+    def accumulate(self, pieces: Iterable[Loss], parameters: Mapping[str, torch.nn.Parameter]) -> Loss:
+        """As `backward`, of a loss whose rows come piece by piece: of a piece nothing stays but its gradient.
+
+        Parameters
+        ----------
+        pieces : iterable of Loss
+            Of an objective that is ``additive``; each is computed when its turn comes.
+        parameters : mapping of str to nn.Parameter
+            As of `backward`.
+
+        Returns
+        -------
+        Loss
+            Of all rows, to be recorded.
+        """
+        inputs = self._cleared(parameters)
+        whole: Loss | None = None
+        for loss in pieces:
+            loss.derive(dict.fromkeys(loss.terms, 1.0), inputs)  # sums: what divides them is known at the end
+            whole = loss if whole is None else whole.join(loss)
+            learned = next(iter(loss.learned))
+        if whole is None:
+            raise TypeError("there must be at least one piece")
+        weights = self.group.sum({name: term.weight for name, term in whole.terms.items()})
+        self.divisor = weights[learned] or 1.0
+        whole.add_slopes({name: weight / self.divisor for name, weight in weights.items()})
+        self._take_up(parameters)
+        return whole
+
+    def _cleared(self, parameters: Mapping[str, torch.nn.Parameter]) -> list[torch.nn.Parameter] | None:
+        """The parameters without gradients; None where they are all that are learned."""
         for parameter in parameters.values():
             parameter.grad = None
-        everything = len(parameters) == self.learned
-        loss.backward(weights, None if everything else list(parameters.values()))
+        return None if len(parameters) == self.learned else list(parameters.values())
+
+    def _take_up(self, parameters: Mapping[str, torch.nn.Parameter]) -> None:
         self.arrays = []
         for parameter in parameters.values():
             if parameter.grad is not None:

@@ -18,6 +18,7 @@ from gnomon.evaluation.diagnosis.chain_health import faults
 from gnomon.nn.context import bind
 from gnomon.objectives.base import Loss, Phase
 from gnomon.recipes.recipe import Recipe
+from gnomon.training.accumulation import check_pieces, pieces
 from gnomon.training.context import current
 from gnomon.training.exchange import Exchange
 from gnomon.training.monitor import Monitor
@@ -195,6 +196,7 @@ class Gradient:
         return self._assemble(problem)
 
     def _assemble(self, problem: Problem) -> _State:
+        check_pieces(problem.objective)
         exchange = Exchange(problem.group)
         exchange.prepare(problem.model, problem.objective)
         parts: list[_Part] = []
@@ -245,11 +247,10 @@ class Gradient:
                 batch = part.batches.step(*divmod(state.update * part.taken + part.first + number, part.batches.steps))
                 noise = part.noise.at(state.update * part.steps + number)
                 with state.monitor.watching() if state.monitor else nullcontext():
-                    loss = state.objective(problem.model, batch, noise=noise, phase=part.phase, group=problem.group)
+                    loss = self._derived(state, part, batch, noise)
                 self._add(state, loss, last=ends and number + 1 == part.steps)
                 if not state.update and part is state.parts[0] and not number:
                     state.first = _first_loss(state, loss)
-                exchange.backward(loss, part.parameters)
                 norm += exchange.finish(self.clip, self.clip_value)
                 with state.monitor.moving(part.parameters) if state.monitor else nullcontext():
                     self._move(part.optimizer, state.update + 1)
@@ -257,6 +258,21 @@ class Gradient:
         if not ends:
             return state, Info(monitored=norm)
         return state, self._epoch_done(state, norm, batch.data.get("X"))
+
+    @staticmethod
+    def _derived(state: _State, part: _Part, batch: Any, noise: Noise) -> Loss:
+        """The loss of a batch, whose gradient lies ready for the exchange."""
+        problem, size = state.problem, current().micro_batch
+
+        def loss_of(rows: Any) -> Loss:
+            loss: Loss = state.objective(problem.model, rows, noise=noise, phase=part.phase, group=problem.group)
+            return loss
+
+        if size is not None:
+            return state.exchange.accumulate(map(loss_of, pieces(batch, size, problem.group)), part.parameters)
+        loss = loss_of(batch)
+        state.exchange.backward(loss, part.parameters)
+        return loss
 
     def goes_on(self, state: _State) -> bool:
         """Whether a fit that had ended has updates left since its budget was enlarged; with its last weights, if so.

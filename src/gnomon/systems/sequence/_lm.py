@@ -47,6 +47,7 @@ class NextTokenLoss(Objective):
     def __init__(self, carry: bool) -> None:
         super().__init__()
         self.carry = carry
+        self.additive = not carry
         self._judged: torch.Tensor | None = None
 
     def begin(self, model: RecurrentLanguageModel, batches: Any, noise: Noise, group: Group) -> None:

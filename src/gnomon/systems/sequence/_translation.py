@@ -46,6 +46,8 @@ class TargetLoss(Objective):
         Fraction of the decoder's inputs that are the true tokens.
     """
 
+    additive = True
+
     def __init__(self, forcing: float) -> None:
         super().__init__()
         self.forcing = forcing
