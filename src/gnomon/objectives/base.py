@@ -119,8 +119,8 @@ class Loss:
     @property
     def learned(self) -> dict[str, Term]:
         """The terms that automatic derivatives are taken of."""
-        found = self._automatic()
-        return {name: term for name, term in found.items() if term.sum.requires_grad} or found  # type: ignore[union-attr]
+        found: dict[str, Any] = self._automatic()
+        return {name: term for name, term in found.items() if term.sum.requires_grad} or found
 
     def _automatic(self) -> dict[str, Term]:
         return {name: term for name, term in self.terms.items() if isinstance(term.sum, torch.Tensor)}
@@ -130,6 +130,8 @@ def _joined(one: Term, other: Term) -> Term:
     """Of the rows of both; a term that is computed when it is logged says nothing of rows."""
     if callable(one.sum):
         return one
+    first: Any
+    second: Any
     first, second = (x.detach() if isinstance(x, torch.Tensor) else x for x in (one.sum, other.sum))
     return Term(first + second, one.weight + other.weight, one.scale, one.add_slope)
 
