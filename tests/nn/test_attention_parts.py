@@ -36,6 +36,7 @@ from gnomon.nn.positions import (
     RelativePositions,
     RotaryPositions,
     SinusoidalPositions,
+    shift_matrix,
     sinusoidal_table,
 )  # fmt: skip
 from gnomon.numeric.noise import Noise
@@ -361,6 +362,36 @@ def test_sinusoidal_positions():
     assert not list(layer.parameters())
     with pytest.raises(UserValueError, match="at most 30 tokens, got one at place 30"):
         layer(random(1, 31, 6))
+
+
+@pytest.mark.spec("NLP-48")
+def test_places_are_moved_by_a_matrix():
+    table = sinusoidal_table(400, 6)
+    for t, i in itertools.product((0, 1, 2, 399), range(3)):  # the definition, column by column
+        angle = t * 10000 ** (-2 * i / 6)
+        assert table[t, 2 * i : 2 * i + 2].tolist() == pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-12)
+    assert sinusoidal_table(2, 4)[1].tolist() == pytest.approx([0.8414710, 0.5403023, 0.0099998, 0.9999500], abs=5e-8)
+    for k in (0, 1, 7, 350):
+        moved = shift_matrix(k, 6)
+        torch.testing.assert_close(table[: 400 - k] @ moved.T, table[k:], rtol=0, atol=1e-12)
+        torch.testing.assert_close(table[k:] @ shift_matrix(-k, 6).T, table[: 400 - k], rtol=0, atol=1e-12)
+        torch.testing.assert_close(moved @ moved.T, torch.eye(6, dtype=F64), rtol=0, atol=1e-14)
+        along = (table @ table.T).diagonal(k)  # products know the distance alone
+        speed = 10000 ** (-np.arange(0, 6, 2) / 6)
+        np.testing.assert_allclose(along, np.full(400 - k, np.cos(speed * k).sum()), rtol=0, atol=1e-12)
+    torch.testing.assert_close(shift_matrix(3, 6) @ shift_matrix(4, 6), shift_matrix(7, 6), rtol=0, atol=1e-14)
+    omega = 10000**-0.5  # of 4 columns: blocks by hand
+    c, s, co, so = math.cos(2), math.sin(2), math.cos(2 * omega), math.sin(2 * omega)
+    rows = [[c, s, 0, 0], [-s, c, 0, 0], [0, 0, co, so], [0, 0, -so, co]]
+    assert shift_matrix(2, 4).tolist() == [pytest.approx(row, abs=1e-15) for row in rows]
+    sines = table[:, ::2]  # alone they are moved by no matrix: the table without cosines has full rank with its shift
+    assert torch.linalg.lstsq(sines[:50], sines[1:51]).solution.shape == (3, 3)
+    assert (sines[:50] @ torch.linalg.lstsq(sines[:50], sines[1:51]).solution - sines[1:51]).abs().max() > 0.1
+    for width in (0, 1, 5):
+        with pytest.raises(UserValueError, match=f"every sine needs its cosine, got {width}"):
+            shift_matrix(1, width)
+    far = SinusoidalPositions().build(100_001, 4, 1, torch.float32)  # angles in float32 would be off by 0.004
+    assert far.table[-1].tolist() == pytest.approx(sinusoidal_table(100_001, 4)[-1].tolist(), abs=1e-7)
 
 
 @pytest.mark.parametrize("recipe", [RotaryPositions(), RelativePositions(3)])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gnomon.errors import UserValueError
-from gnomon.nn.embedding import Embedding
+from gnomon.nn.embedding import Embedding, TiedHead
 from gnomon.numeric.noise import Noise
 
 F64 = torch.float64
@@ -53,6 +53,18 @@ def test_missing_vectors_are_drawn_as_long_as_the_given_ones():
     tokens = ["sun", "dial", *map(str, range(4000))]
     layer = Embedding.from_pretrained(known, tokens=tokens, noise=Noise(0, "x"))
     assert layer.weight[2:].square().sum(1).mean().item() == pytest.approx((450 + 50) / 2, rel=0.02)
+
+
+def test_a_tied_head_scores_by_the_embedding_and_learns_it():
+    vectors, x = np.random.default_rng(0).normal(size=(5, 3)), torch.ones(2, 4, 3, dtype=F64)
+    layer = Embedding.from_pretrained(vectors)
+    head = TiedHead(layer, without=1)
+    head.bias.data.copy_(torch.arange(4.0))
+    expected = x @ torch.from_numpy(vectors[[0, 2, 3, 4]]).T + torch.arange(4.0)
+    assert torch.allclose(head(x), expected)
+    assert [name for name, _ in head.named_parameters()] == ["bias"]
+    head(x)[0, 0].sum().backward()
+    assert layer.weight.grad.tolist() == [[1.0] * 3, [0.0] * 3, *[[1.0] * 3] * 3]
 
 
 def test_initial_vectors_have_length_one_on_average():

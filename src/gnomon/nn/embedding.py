@@ -12,7 +12,7 @@ from torch import nn
 from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "TiedHead"]
 
 
 class Embedding(nn.Module):
@@ -134,3 +134,36 @@ def _table(vectors: Mapping[str, Any], tokens: Sequence[str] | None, noise: Nois
         table[:] = length * np.asarray(noise.normal(table.shape, like=table))
     table[[i for i, _ in known]] = rows
     return torch.from_numpy(table)
+
+
+class TiedHead(nn.Module):
+    r"""Scores of ids as products with their embedding, :math:`s_j = W_j^T x + b_j`: one matrix for both.
+
+    Parameters
+    ----------
+    embedding : Embedding
+        Its vectors belong to the network that holds it; what is learned here are the biases.
+    without : int
+        An id that has no score, as the beginning of a text, which is never predicted.
+
+    Notes
+    -----
+    The V - 1 scores stand in the order of the ids. Source: Press and Wolf (2017); Vaswani and others (2017).
+
+    Examples
+    --------
+    >>> head = TiedHead(Embedding.from_pretrained(np.array([[1.0], [5.0], [3.0]])), without=1)
+    >>> head(torch.tensor([[2.0]])).tolist()
+    [[2.0, 6.0]]
+    """
+
+    def __init__(self, embedding: Embedding, without: int) -> None:
+        super().__init__()
+        self._embedding = (embedding,)  # in a tuple: its vectors are parameters of the network, once
+        self.without = without
+        self.bias = nn.Parameter(torch.zeros(len(embedding.weight) - 1, dtype=embedding.weight.dtype))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores (..., V - 1) of what stands before them, (..., width)."""
+        rows = self._embedding[0].weight
+        return nn.functional.linear(x, torch.cat([rows[: self.without], rows[self.without + 1 :]]), self.bias)

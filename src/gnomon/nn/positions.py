@@ -18,7 +18,8 @@ from gnomon.recipes.recipe import Recipe
 
 __all__ = [
     "LearnedPlaces", "LearnedPositions", "NoPositions", "Places", "Positions", "RelativePlaces", "RelativePositions",
-    "RotaryPlaces", "RotaryPositions", "SinusoidalPlaces", "SinusoidalPositions", "sinusoidal_table",
+    "RotaryPlaces", "RotaryPositions", "SinusoidalPlaces", "SinusoidalPositions", "shift_matrix",
+    "sinusoidal_table",
 ]  # fmt: skip
 
 
@@ -27,7 +28,9 @@ def sinusoidal_table(length: int, width: int, base: float = 10000.0) -> torch.Te
 
     :math:`P_{t, 2i} = \sin(t\, b^{-2i / D})`, :math:`P_{t, 2i+1} = \cos(t\, b^{-2i / D})`. Columns 2i and 2i + 1 share
     their frequency, so that :math:`P_{t + \delta}` is a rotation of :math:`P_t` by an angle that depends on
-    :math:`\delta` alone; an odd width ends with a sine.
+    :math:`\delta` alone (`shift_matrix`); an odd width ends with a sine. Other libraries put all sines before all
+    cosines: ``table[:, ::2]`` and ``table[:, 1::2]`` side by side. Angles are computed in float64: in float32 those of
+    far places are off by more than a column of the table changes from place to place.
 
     Parameters
     ----------
@@ -42,6 +45,40 @@ def sinusoidal_table(length: int, width: int, base: float = 10000.0) -> torch.Te
     t = torch.arange(length, dtype=torch.float64)[:, None]
     angles = t * base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width]
+
+
+def shift_matrix(k: int, width: int, base: float = 10000.0) -> torch.Tensor:
+    r"""The matrix that moves rows of `sinusoidal_table` by k places, float64 of shape (width, width).
+
+    :math:`P_{t + k} = A_k P_t` from every place t, with the blocks
+    :math:`\begin{pmatrix} \cos \omega_i k & \sin \omega_i k \\ -\sin \omega_i k & \cos \omega_i k \end{pmatrix}`
+    on the diagonal, :math:`\omega_i = b^{-2i / D}`: a rotation, whose inverse is that of -k.
+
+    Parameters
+    ----------
+    k : int
+        May be negative.
+    width : int >= 2, even
+        A sine without its cosine cannot be moved.
+    base : float > 1, default 10000
+
+    Raises
+    ------
+    UserValueError
+        An odd width.
+
+    Examples
+    --------
+    >>> table = sinusoidal_table(9, 4)
+    >>> bool(torch.allclose(table[2:] @ shift_matrix(-2, 4).T, table[:-2]))
+    True
+    """
+    if width < 2 or width % 2:
+        raise UserValueError.must("width", "be even and at least 2: every sine needs its cosine", width)
+    angles = k * base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    cos, sin = angles.cos(), angles.sin()
+    blocks = torch.stack([torch.stack([cos, sin], -1), torch.stack([-sin, cos], -1)], -2)
+    return torch.block_diag(*blocks)
 
 
 class Places(nn.Module):

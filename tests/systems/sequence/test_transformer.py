@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import warnings
 
 import numpy as np
@@ -14,7 +15,11 @@ import gnomon
 from gnomon.data.counting import BOS, EOS
 from gnomon.errors import UserValueError
 from gnomon.nn.attention_masks import causal_mask
+from gnomon.nn.context import training
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.embedding import TiedHead
 from gnomon.nn.positions import sinusoidal_table
+from gnomon.numeric.noise import Noise
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence.transformer import TransformerModel
 
@@ -66,6 +71,7 @@ def copied(layer, peer):
 @pytest.mark.spec("DLN-216")
 @pytest.mark.spec("DLN-217")
 @pytest.mark.spec("DLN-218")
+@pytest.mark.spec("NLP-49")
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_network_is_that_of_torch(norm_first):
     made = model(norm_first)
@@ -113,6 +119,7 @@ def test_what_is_read_of_a_source_does_not_depend_on_padding():
 
 @pytest.mark.spec("DLN-217")
 @pytest.mark.spec("DLN-218")
+@pytest.mark.spec("NLP-49")
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_probabilities_are_those_of_the_steps_and_no_token_sees_the_future(norm_first):
     made = model(norm_first)
@@ -145,6 +152,85 @@ def test_probabilities_are_those_of_the_steps_and_no_token_sees_the_future(norm_
     other = given.clone()
     other[0, 2:] = 6
     assert torch.equal(made.scores(memory, given)[:, :2], made.scores(memory, other)[:, :2])
+
+
+@pytest.mark.spec("NLP-49")
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_no_token_moves_what_was_said_before_it_and_order_is_known_by_places_alone(norm_first):
+    made = model(norm_first)
+    memory, given = made.encode(*padded([[3, 4, 5]])), torch.tensor([[BOS, 3, 4, 5, 6]])
+    y = made.target_embedding(given).detach()
+
+    def written(y):
+        x = made.drop_target(y * made.factor + sinusoidal_table(5, D))
+        for layer in made.decoder:
+            x = layer(x, memory.states)
+        return made.head(made.decoder_norm(x))[0].square().sum(1)
+
+    slopes = torch.autograd.functional.jacobian(written, y)[:, 0].abs().sum(-1)  # (what is said, what was given)
+    assert torch.equal(slopes > 0, torch.ones(5, 5).tril().bool())
+    # without places the encoder's answers move with the tokens
+    order, x = torch.tensor([2, 0, 3, 1]), torch.randn(1, 4, D, dtype=F64, generator=torch.Generator().manual_seed(1))
+
+    def read(x):
+        for layer in made.encoder:
+            x = layer(x)
+        return x
+
+    torch.testing.assert_close(read(x[:, order]), read(x)[:, order])
+    ids = torch.tensor([[3, 3, 3, 3]])  # with them equal tokens differ
+    assert not torch.allclose(*made.encode(ids, torch.tensor([4])).states[0, :2])
+
+
+@pytest.mark.spec("NLP-49")
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_dropout_stands_on_embeddings_on_what_parts_add_and_within_the_network(norm_first):
+    """With everything dropped nothing is added to what is around a part, and embeddings are 0."""
+    made = TransformerModel(6, 7, D, H, F, 1, 1, norm_first=norm_first, dropout=0.5, dtype=F64)
+    made.initialize(Noise(0, "initial"))
+    for part in made.modules():
+        if isinstance(part, Dropout):
+            part.p = 1.0
+    x = torch.randn(2, 3, D, dtype=F64, generator=torch.Generator().manual_seed(1))
+    for layer, more in ((made.encoder[0], ()), (made.decoder[0], (x,))):
+        norms = [getattr(layer, name) for name in ("norm_1", "norm_2", "norm_3") if hasattr(layer, name)]
+        expected = x
+        for norm in () if norm_first else norms:
+            expected = norm(expected)
+        with training(Noise(0, "fit")):
+            torch.testing.assert_close(layer(x, *more), expected)
+        assert not torch.allclose(layer(x, *more), expected)
+    with training(Noise(0, "fit")):
+        states = made.encode(*padded([[3, 4]])).states
+        assert (made.encoder[0].feed_forward.drop(x) == 0).all()
+    assert torch.equal(states, torch.zeros_like(states))
+
+
+@pytest.mark.spec("NLP-49")
+def test_what_is_read_and_what_comes_next_as_verbs_and_weights_that_are_one():
+    pairs = [("ab", "ba"), ("abcab", "bacba"), ("c", ""), ("b", "bb")]
+    options = {"n_embedding": 8, "n_heads": 2, "n_hidden": 8, "n_layers": 1, "epochs": 3, "dtype": "float64"}
+    fitted = gnomon.Transformer(**options, tie_weights=True, random_state=0).fit(pairs * 3)
+    states, foretold = fitted.encode(pairs), fitted.decode(pairs)
+    assert [one.shape for one in states] == [(len(source), 8) for source, _ in pairs]
+    vocabulary, made = fitted.target_vocabulary_, fitted.model_
+    for (source, target), one, rows, log_p in zip(pairs, states, foretold, fitted.log_prob(pairs), strict=True):
+        np.testing.assert_allclose(fitted.encode([source])[0], one, rtol=1e-9)
+        assert rows.shape == (len(target) + 1, len(vocabulary)) and (rows[:, BOS] == -np.inf).all()
+        np.testing.assert_allclose(np.exp(rows).sum(1), 1)
+        wanted = [*vocabulary.encode(list(target)), EOS]
+        assert rows[np.arange(len(wanted)), wanted].sum() == pytest.approx(log_p)
+    untied = gnomon.Transformer(**options, random_state=0).fit(pairs)
+    assert untied.model_.n_parameters - made.n_parameters == 8 * (len(vocabulary) - 1)
+    assert isinstance(made.head, TiedHead) and made.head._embedding[0] is made.target_embedding
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.translate(["ab"], method="greedy") == fitted.translate(["ab"], method="greedy")
+    assert again.model_.head._embedding[0] is again.model_.target_embedding
+    lm = gnomon.TransformerLM(
+        n_embedding=8, n_heads=2, n_hidden=8, n_layers=1, epochs=2, tie_weights=True, random_state=0
+    )
+    lm.fit(["a b c", "c b a"])
+    assert lm.model_.head._embedding[0] is lm.model_.embedding
 
 
 @pytest.mark.spec("DLN-218")

@@ -83,6 +83,27 @@ class TranslationModel(Module):
             log_p = scores.gather(2, outcome(wanted)[..., None])[..., 0] - scores.logsumexp(2)
             return (log_p.double() * inside).sum(1).cpu().numpy()
 
+    def states_of(self, sources: Ragged) -> list[NDArray[np.floating]]:
+        """What the encoder makes of each token of each source, (source tokens, units)."""
+        found = []
+        for begin in range(0, len(sources), ROWS):
+            some = sources.take(slice(begin, begin + ROWS))
+            states = self.read(some).states.cpu().numpy()
+            found += [rows[:length] for rows, length in zip(states, some.lengths, strict=True)]
+        return found
+
+    def next_log_probs(self, sources: Ragged, targets: Ragged) -> list[NDArray[np.float64]]:
+        """Log probabilities (target tokens + 1, V) of what comes next after each beginning of each target."""
+        found = []
+        for begin in range(0, len(sources), ROWS):
+            x, y = (one.take(slice(begin, begin + ROWS)) for one in (sources, targets))
+            given = torch.from_numpy(shifted(y.padded(), y.lengths)[0]).to(self.device)
+            with torch.no_grad():
+                scores = self.scores(self.read(x), given).double()
+                rows = self.foretold(scores.flatten(0, 1)).unflatten(0, scores.shape[:2]).cpu().numpy()
+            found += [one[: length + 1] for one, length in zip(rows, y.lengths, strict=True)]
+        return found
+
     def align(self, sources: Ragged, targets: Ragged) -> list[NDArray[np.float64]]:
         """For each pair the weights (target tokens and the end, source tokens) that its decoder gave the source."""
         given = torch.from_numpy(shifted(targets.padded(), targets.lengths)[0]).to(self.device)

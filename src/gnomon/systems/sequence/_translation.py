@@ -167,6 +167,29 @@ class Translator(ByGradient, HasDtype):
         """Log likelihood per target token in nats."""
         return float(self._likelihood(X).value)
 
+    def encode(self, X: Any) -> list[NDArray[np.floating]]:
+        """What the encoder makes of each token of some sources: of each an array (source tokens, units).
+
+        Parameters
+        ----------
+        X : list of str, of lists of tokens, or of pairs
+            Of pairs, which are tuples, the sources are taken.
+        """
+        found: list[NDArray[np.floating]] = self.model_.states_of(self._sources(X))
+        return found
+
+    def decode(self, X: Any) -> list[NDArray[np.float64]]:
+        """Log probabilities in nats of what comes next, by id, after each beginning of the targets of some pairs.
+
+        Returns
+        -------
+        list of arrays (target tokens + 1, len(target_vocabulary_))
+            The first row is of the first token, the last of what comes after the whole target.
+        """
+        fields = self._rows(X)
+        found: list[NDArray[np.float64]] = self.model_.next_log_probs(fields["source"], fields["target"])
+        return found
+
     def alignment(self, X: Any) -> list[NDArray[np.float64]]:
         """How much the decoder looked at each source token when it wrote each target token of some pairs.
 

@@ -10,10 +10,11 @@ import torch
 from torch import nn
 
 from gnomon.contracts import Array, Noise, State
+from gnomon.data.counting import BOS
 from gnomon.errors import UserValueError
 from gnomon.nn.attention_masks import Padding
 from gnomon.nn.dropout import Dropout
-from gnomon.nn.embedding import Embedding
+from gnomon.nn.embedding import Embedding, TiedHead
 from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.positions import sinusoidal_table
@@ -62,6 +63,8 @@ class TransformerModel(TranslationModel):
         Whether embeddings are multiplied by the root of their width.
     dropout : float in [0, 1), default 0
     dtype : torch.dtype
+    tied : bool, default False
+        Whether scores are products with the target's embedding.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class TransformerModel(TranslationModel):
         scaled: bool = True,
         dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
+        tied: bool = False,
     ) -> None:
         super().__init__(target_size)
         options: dict[str, Any] = {"norm_first": norm_first, "dropout": dropout, "dtype": dtype}
@@ -93,7 +97,7 @@ class TransformerModel(TranslationModel):
         norms = [nn.LayerNorm(width, dtype=dtype) if norm_first else nn.Identity() for _ in range(2)]
         self.encoder_norm, self.decoder_norm = norms
         self.drop_source, self.drop_target = Dropout(dropout), Dropout(dropout)
-        self.head = dense(width, target_size - 1, dtype=dtype)
+        self.head = TiedHead(self.target_embedding, BOS) if tied else dense(width, target_size - 1, dtype=dtype)
         self._table = torch.zeros(0, width, dtype=dtype)
 
     def initialize(self, noise: Noise) -> None:
@@ -103,7 +107,8 @@ class TransformerModel(TranslationModel):
         for side in ("encoder", "decoder"):
             for i, layer in enumerate(getattr(self, side)):
                 layer.initialize(noise.child(f"{side}.{i}"))
-        initialize(self.head, XavierUniform(), noise.child("head"))
+        if not isinstance(self.head, TiedHead):
+            initialize(self.head, XavierUniform(), noise.child("head"))
 
     # --- the network --------------------------------------------------------------------------------------------
 
@@ -242,6 +247,9 @@ class Transformer(Translator):
         ),
     ] = "before"
     scale_embedding: Annotated[bool, Doc("Whether embeddings are multiplied by the root of their width.")] = True
+    tie_weights: Annotated[
+        bool, Doc("Whether scores of target tokens are products with their embedding, learned once for both.")
+    ] = False
     learning_rate: float = 1e-3
 
     def check_parameters(self) -> None:
@@ -257,4 +265,5 @@ class Transformer(Translator):
             source_size, target_size, self.n_embedding, self.n_heads, self.n_hidden, self.n_layers,
             self.decoder_layers or self.n_layers, nn.ReLU if self.activation == "relu" else nn.GELU,
             self.norm == "before", self.scale_embedding, self.dropout, getattr(torch, dtype),
+            self.tie_weights,
         )  # fmt: skip

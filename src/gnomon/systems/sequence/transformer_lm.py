@@ -15,7 +15,7 @@ from gnomon.data.windows import Windows
 from gnomon.errors import UserValueError
 from gnomon.nn.attention_masks import Mask
 from gnomon.nn.dropout import Dropout
-from gnomon.nn.embedding import Embedding
+from gnomon.nn.embedding import Embedding, TiedHead
 from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.positions import Places, Positions
@@ -55,6 +55,8 @@ class TransformerLanguageModel(NetworkLanguageModel):
     final_norm : bool
         Whether a norm stands before the scores: with norms before the parts of layers.
     dtype : torch.dtype
+    tied : bool, default False
+        Whether scores are products with the embedding.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class TransformerLanguageModel(NetworkLanguageModel):
         dropout: float = 0.0,
         final_norm: bool = True,
         dtype: torch.dtype = torch.float32,
+        tied: bool = False,
     ) -> None:
         super().__init__(vocabulary_size)
         self.span, self.window = span, window
@@ -75,7 +78,7 @@ class TransformerLanguageModel(NetworkLanguageModel):
         self.places, self.drop = places, Dropout(dropout)
         self.layers = nn.ModuleList(layers)
         self.norm: nn.Module = nn.LayerNorm(width, dtype=dtype) if final_norm else nn.Identity()
-        self.head = dense(width, vocabulary_size - 1, dtype=dtype)
+        self.head = TiedHead(self.embedding, BOS) if tied else dense(width, vocabulary_size - 1, dtype=dtype)
 
     def initialize(self, noise: Noise) -> None:
         """First values of all parameters."""
@@ -83,7 +86,8 @@ class TransformerLanguageModel(NetworkLanguageModel):
         self.places.initialize(noise.child("places"))
         for i, layer in enumerate(self.layers):
             layer.initialize(noise.child(f"layers.{i}"))  # type: ignore[operator]
-        initialize(self.head, XavierUniform(), noise.child("head"))
+        if not isinstance(self.head, TiedHead):
+            initialize(self.head, XavierUniform(), noise.child("head"))
 
     # --- the network --------------------------------------------------------------------------------------------
 
@@ -242,6 +246,9 @@ class TransformerLM(NetworkLM):
             "Where layer normalization stands: before each part, or after each sum, as published, which needs warm-up."
         ),
     ] = "before"
+    tie_weights: Annotated[
+        bool, Doc("Whether scores of tokens are products with their embedding, learned once for both.")
+    ] = False
     window: Annotated[int, "[1, inf)", Doc("Tokens of a sentence that are read together.")] = 64
     attention_dropout: Annotated[
         float, "[0, 1)", Doc("Probability to drop a weight of the attention in training, which then costs more.")
@@ -272,8 +279,9 @@ class TransformerLM(NetworkLM):
             for _ in range(self.n_layers)
         ]  # fmt: skip
         return TransformerLanguageModel(
-            vocabulary_size, width, layers, places, span, self.window, self.dropout, first, kind
-        )
+            vocabulary_size, width, layers, places, span, self.window, self.dropout, first, kind,
+            self.tie_weights,
+        )  # fmt: skip
 
     def make_objective(self) -> NextTokenLoss:
         return NextTokenLoss(carry=False)
