@@ -78,7 +78,8 @@ def shift_matrix(k: int, width: int, base: float = 10000.0) -> torch.Tensor:
     angles = k * base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     cos, sin = angles.cos(), angles.sin()
     blocks = torch.stack([torch.stack([cos, sin], -1), torch.stack([-sin, cos], -1)], -2)
-    return torch.block_diag(*blocks)
+    moved: torch.Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
+    return moved
 
 
 class Places(nn.Module):

@@ -100,7 +100,7 @@ class TranslationModel(Module):
             given = torch.from_numpy(shifted(y.padded(), y.lengths)[0]).to(self.device)
             with torch.no_grad():
                 scores = self.scores(self.read(x), given).double()
-                rows = self.foretold(scores.flatten(0, 1)).unflatten(0, scores.shape[:2]).cpu().numpy()
+                rows = self.foretold(scores.flatten(0, 1)).view(*scores.shape[:2], -1).cpu().numpy()
             found += [one[: length + 1] for one, length in zip(rows, y.lengths, strict=True)]
         return found
 
