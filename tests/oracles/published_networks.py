@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 
-NETWORKS = ("vgg11", "resnet18", "resnet50", "resnext50_32x4d", "densenet121")
+NETWORKS = ("vgg11", "resnet18", "resnet50", "resnext50_32x4d", "densenet121", "googlenet")
 SIZE, CLASSES = 64, 10
 SKIPPED = ("num_batches_tracked", "shift", "scale")
 """Numbers that one of the libraries alone has: counters, and the standardization of pixels."""
@@ -14,7 +14,11 @@ SKIPPED = ("num_batches_tracked", "shift", "scale")
 
 def fill(state: Iterable[tuple[str, torch.Tensor]]) -> None:
     """Numbers for each tensor from its place: spread by its inputs for weights, near 1 for gains and variances."""
-    tensors = [(name, value) for name, value in state if name not in SKIPPED and not name.endswith(SKIPPED[0])]
+    tensors = [
+        (name, value)
+        for name, value in state
+        if name not in SKIPPED and not name.endswith(SKIPPED[0]) and not name.startswith("aux")
+    ]
     for place, (name, value) in enumerate(tensors):
         random = np.random.default_rng(place)
         if value.ndim > 1:

@@ -70,7 +70,41 @@ def vgg11(classes: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     yield "classifier.bias", (classes,)
 
 
+BLOCKS = {
+    "3a": (64, 96, 128, 16, 32, 32), "3b": (128, 128, 192, 32, 96, 64), "4a": (192, 96, 208, 16, 48, 64),
+    "4b": (160, 112, 224, 24, 64, 64), "4c": (128, 128, 256, 24, 64, 64), "4d": (112, 144, 288, 32, 64, 64),
+    "4e": (256, 160, 320, 32, 128, 128), "5a": (256, 160, 320, 32, 128, 128), "5b": (384, 192, 384, 48, 128, 128),
+}  # fmt: skip
+"""Channels of GoogLeNet's blocks, in the order of torchvision's arguments."""
+
+
+def googlenet(classes: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """With a tensor of an auxiliary head, which the network in prediction has not."""
+
+    def unit(name: str, inputs: int, outputs: int, side: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+        yield f"{name}.conv.weight", (outputs, inputs, side, side)
+        yield from _norm(f"{name}.bn", outputs)
+
+    yield from unit("conv1", 3, 64, 7)
+    yield from unit("conv2", 64, 64, 1)
+    yield from unit("conv3", 64, 192, 3)
+    inputs = 192
+    for name, (one, a, three, b, five, pooled) in BLOCKS.items():
+        block = f"inception{name}"
+        yield from unit(f"{block}.branch1", inputs, one, 1)
+        yield from unit(f"{block}.branch2.0", inputs, a, 1)
+        yield from unit(f"{block}.branch2.1", a, three, 3)
+        yield from unit(f"{block}.branch3.0", inputs, b, 1)
+        yield from unit(f"{block}.branch3.1", b, five, 3)
+        yield from unit(f"{block}.branch4.1", inputs, pooled, 1)
+        inputs = one + three + five + pooled
+    yield "aux1.fc2.weight", (classes, 1024)
+    yield "fc.weight", (classes, inputs)
+    yield "fc.bias", (classes,)
+
+
 NAMES = {
+    "googlenet": googlenet,
     "vgg11": lambda classes: vgg11(classes),
     "resnet18": lambda classes: resnet((2, 2, 2, 2), classes),
     "resnet50": lambda classes: resnet((3, 4, 6, 3), classes, bottleneck=True),

@@ -38,13 +38,16 @@ def stages(net: nn.Module, name: str) -> list[nn.Module]:
     if name.startswith("densenet"):
         parts = net.features
         return [parts.pool0, parts.denseblock1, parts.denseblock2, parts.denseblock3, parts.denseblock4]
+    if name == "googlenet":
+        return [net.maxpool2, net.inception3b, net.inception4e, net.inception5b]
     return [net.maxpool, net.layer1, net.layer2, net.layer3, net.layer4]
 
 
 @torch.no_grad()
 def answers(package: Any, name: str) -> dict[str, Any]:
     """Stages and scores for the pictures in double precision."""
-    net = getattr(package.models, name)(weights=None, num_classes=CLASSES).double().eval()
+    options = {"init_weights": False} if name == "googlenet" else {}
+    net = getattr(package.models, name)(weights=None, num_classes=CLASSES, **options).double().eval()
     if name.startswith("vgg"):  # its dense layers alone are half a gigabyte
         net.avgpool, net.classifier = nn.Identity(), nn.Linear(2048, CLASSES, dtype=torch.float64)
     fill(net.state_dict().items())

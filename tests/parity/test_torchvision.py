@@ -9,6 +9,7 @@ import torch
 
 from gnomon.systems.vision._torchvision import by_our_names
 from gnomon.systems.vision.densenet import DenseNetModel
+from gnomon.systems.vision.googlenet import GoogLeNetModel
 from gnomon.systems.vision.resnet import ResNetModel
 from gnomon.systems.vision.vgg import VGGModel
 from oracles.published_networks import CLASSES, NETWORKS, SIZE, fill, pictures, summary
@@ -21,6 +22,11 @@ MODELS = {
     "resnet18": (ResNetModel, {}, (0, 1, 2, 3, 4)),
     "resnet50": (ResNetModel, DEEP, (0, 1, 2, 3, 4)),
     "resnext50_32x4d": (ResNetModel, DEEP | {"groups": 32, "group_width": 4}, (0, 1, 2, 3, 4)),
+    "googlenet": (
+        GoogLeNetModel,
+        {"stem": "large", "batch_norm": True, "variant": "torchvision"},
+        (4, 6, 12, 15),
+    ),
     "densenet121": (DenseNetModel, {"depths": (6, 12, 24, 16), "bottleneck": 4}, (1, 2, 4, 6, 8)),
 }
 """Class, settings, and which of our stages end where torchvision's do."""
@@ -38,8 +44,9 @@ def test_answers_to_the_same_weights(name):
     np.testing.assert_allclose(scores, KNOWN[name]["scores"], rtol=1e-9)
     theirs = {one: torch.zeros(shape, dtype=torch.float64) for one, shape in NAMES[name](CLASSES)}
     fill(theirs.items())
-    system = next(one for one in ("vgg", "resnet", "densenet") if name.startswith(one[:3]))
+    system = next(one for one in ("vgg", "resnet", "densenet", "googlenet") if name.startswith(one[:3]))
     arrays, _ = by_our_names(model, dict(sorted(theirs.items())), system, "the file")
     own = {one: value for one, value in model.state_dict().items() if one not in ("shift", "scale")}
     assert arrays.keys() - own.keys() == {"shift", "scale"}
+    assert float(arrays["shift"][0]) == pytest.approx(0.5 if name == "googlenet" else 0.485)
     assert all(torch.equal(arrays[one], value) for one, value in own.items())  # the same weights under its names

@@ -500,5 +500,5 @@ def test_weights_of_torchvision_names_answer_as_torch_does(tmp_path):
     with pytest.raises(UserValueError, match="the layers of torchvision's vgg or alexnet, got resnet"):
         resnet().fit(X, np.arange(12) % 3, initial=tuning)
     save_file({"inception3a.branch1.conv.weight": torch.zeros(1)}, tmp_path / "g.safetensors")
-    with pytest.raises(UserValueError, match="torchvision's googlenet, whose windows 3 x 3"):
+    with pytest.raises(UserValueError, match="torchvision's googlenet, which has windows 3 x 3"):
         gnomon.GoogLeNet(epochs=1).fit(X, np.arange(12) % 3, initial=tmp_path / "g.safetensors")

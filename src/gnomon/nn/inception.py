@@ -10,6 +10,7 @@ from torch import nn
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation
 from gnomon.nn.convolution import convolution
+from gnomon.nn.norms import Norm
 from gnomon.nn.pooling import MaxPooling
 from gnomon.nn.residual import Residual
 from gnomon.nn.stages import Branches, conv_unit
@@ -41,8 +42,9 @@ def inception(
     widths: Widths,
     *,
     unit: Activation,
-    norm: bool = False,
+    norm: Norm | bool = False,
     form: Form = "whole",
+    wide: int = 5,
     dtype: torch.dtype | None = None,
 ) -> Branches:
     """Four branches side by side, each convolution with its unit, on as many rows and columns as come in.
@@ -53,12 +55,14 @@ def inception(
         Channels.
     widths : Widths
     unit : Activation
-    norm : bool, default False
-        Whether every convolution is normalized over the batch (Inception-BN) and has no bias.
+    norm : Norm or bool, default False
+        Of every convolution, which has no bias then; True is batch normalization (Inception-BN).
     form : {"whole", "A", "B", "C"}, default "whole"
         ``A``: two windows 3 x 3 in place of 5 x 5. ``B``: 7 x 1 and 1 x 7 in place of 3 x 3, and twice that in place of
         5 x 5. ``C``: 3 x 1 beside 1 x 3 in place of 3 x 3, and behind a 3 x 3 in place of 5 x 5; these branches have
         twice their channels.
+    wide : int >= 1, default 5
+        Rows and columns of the windows that stand for 5 x 5 in the form ``whole``: 3 in torchvision's network.
     dtype : torch.dtype, optional
 
     Raises
@@ -84,7 +88,7 @@ def inception(
         [
             conv_unit(inputs, widths.one, 1, **settings),
             nn.Sequential(conv_unit(inputs, widths.three[0], 1, **settings), *_three(*widths.three, form, settings)),
-            nn.Sequential(conv_unit(inputs, widths.five[0], 1, **settings), *_five(*widths.five, form, settings)),
+            nn.Sequential(conv_unit(inputs, widths.five[0], 1, **settings), *_five(*widths.five, form, wide, settings)),
             nn.Sequential(MaxPooling().build(3, 1, 1), conv_unit(inputs, widths.pooled, 1, **settings)),
         ]
     )
@@ -99,7 +103,7 @@ def _three(inputs: int, outputs: int, form: Form, settings: dict[str, Any]) -> l
     return [conv_unit(inputs, outputs, 3, **settings)]
 
 
-def _five(inputs: int, outputs: int, form: Form, settings: dict[str, Any]) -> list[nn.Module]:
+def _five(inputs: int, outputs: int, form: Form, wide: int, settings: dict[str, Any]) -> list[nn.Module]:
     """What stands for a window 5 x 5."""
     if form == "A":
         return [conv_unit(inputs, outputs, 3, **settings), conv_unit(outputs, outputs, 3, **settings)]
@@ -107,7 +111,7 @@ def _five(inputs: int, outputs: int, form: Form, settings: dict[str, Any]) -> li
         return [*_crossed(inputs, outputs, settings), *_crossed(outputs, outputs, settings)]
     if form == "C":
         return [conv_unit(inputs, outputs, 3, **settings), _beside(outputs, outputs, settings)]
-    return [conv_unit(inputs, outputs, 5, **settings)]
+    return [conv_unit(inputs, outputs, wide, **settings)]
 
 
 def _crossed(inputs: int, outputs: int, settings: dict[str, Any]) -> list[nn.Module]:
@@ -123,8 +127,9 @@ def residual_inception(
     widths: Widths,
     *,
     unit: Activation,
-    norm: bool = True,
+    norm: Norm | bool = True,
     form: Form = "A",
+    wide: int = 5,
     scale: float = 0.2,
     drop: float = 0.0,
     dtype: torch.dtype | None = None,
@@ -137,8 +142,9 @@ def residual_inception(
         Channels, in and out: the convolution 1 x 1 brings the branches to them.
     widths : Widths
     unit : Activation
-    norm : bool, default True
+    norm : Norm or bool, default True
     form : {"whole", "A", "B", "C"}, default "A"
+    wide : int >= 1, default 5
     scale : float, default 0.2
         With 0 the block is unit(x).
     drop : float in [0, 1), default 0
@@ -156,7 +162,7 @@ def residual_inception(
     >>> bool((block(-torch.ones(1, 16, 3, 3)) == 0).all())
     True
     """
-    branches = inception(inputs, widths, unit=unit, norm=norm, form=form, dtype=dtype)
+    branches = inception(inputs, widths, unit=unit, norm=norm, form=form, wide=wide, dtype=dtype)
     joined = convolution(channels_out(widths, form), inputs, 1, dtype=dtype)
     return Residual(nn.Sequential(branches, joined), after=unit.build(inputs, dtype), scale=scale, drop=drop)
 

@@ -19,22 +19,23 @@ from gnomon.errors import UserValueError
 __all__ = ["MEAN", "SPREAD", "by_our_names"]
 
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Of the pixels in [0, 1] that torchvision's weights were trained on, by channel."""
+"""Of the pixels in [0, 1] that torchvision's weights were trained on, by channel; all 0.5 for googlenet."""
 WITHIN = ("weight", "bias", "running_mean", "running_var")
 """Tensors of a layer, in torchvision's order and in ours."""
 ORDERS = {
     "resnet": r"(conv1|bn1|layer\d+)(?:\.(\d+))?(?:\.(conv1|bn1|conv2|bn2|conv3|bn3|downsample))?(?:\.(\d+))?",
     "densenet": r"features\.(conv0|norm0|(?:denseblock|transition)\d+|norm5)"
     r"(?:\.denselayer(\d+))?(?:\.(norm1|conv1|norm2|conv2|norm|conv))?",
+    "googlenet": r"(conv\d|inception\d[a-z])(?:\.(branch\d))?(?:\.(\d))?\.(conv|bn)",
     "stack": r"(features)\.(\d+)",
 }
 """How the names of layers before the head are made."""
 PLACES = {
     "conv1": 0, "bn1": 1, "conv2": 2, "bn2": 3, "conv3": 4, "bn3": 5, "downsample": 6,
-    "conv0": 0, "norm0": 1, "norm5": 1000, "norm1": -1, "norm2": 1, "norm": 0, "conv": 1,
+    "conv0": 0, "norm0": 1, "norm5": 1000, "norm1": -1, "norm2": 1, "norm": 0, "conv": 1, "bn": 2,
 }  # fmt: skip
 """Of the parts of names, where their numbers do not say it."""
-OWN = {"resnet": ("resnet",), "densenet": ("densenet",), "stack": ("vgg", "alexnet")}
+OWN = {"resnet": ("resnet",), "densenet": ("densenet",), "googlenet": ("googlenet",), "stack": ("vgg", "alexnet")}
 """Systems that have the layers of a family."""
 
 
@@ -62,18 +63,19 @@ def by_our_names(
         return None
     if system not in OWN.get(family, ()):
         what = f"{source} has the layers of torchvision's {'vgg or alexnet' if family == 'stack' else family}"
-        if family == "googlenet":
-            what += ", whose windows 3 x 3 in place of 5 x 5 and norms with another epsilon no network here has"
-            raise UserValueError(what, "initial", "take weights of resnet, densenet, vgg or alexnet")
         raise UserValueError(f"{what}, got {system}", "initial", f"fit {' or '.join(OWN[family])}")
-    theirs = _layers({_plain(name): value for name, value in arrays.items()}, family)
+    if family == "googlenet" and model.variant != "torchvision":
+        what = f"{source} has the layers of torchvision's googlenet, which has windows 3 x 3 in place of 5 x 5"
+        raise UserValueError(what, "initial", "fit googlenet with variant torchvision, stem large and width 1")
+    theirs = _layers({_plain(name): value for name, value in arrays.items() if not name.startswith("aux")}, family)
     ours: dict[str, list[str]] = {}
     for name in model.state_dict():
         if name not in ("shift", "scale") and not name.startswith("preparation."):
             ours.setdefault(name.rpartition(".")[0], []).append(name)
     found, called = _paired(theirs, list(ours.values()))
     if model.shape[2] == len(MEAN):
-        found |= {"shift": torch.tensor(MEAN), "scale": torch.tensor(SPREAD)}
+        mean, spread = ((0.5,) * 3, (0.5,) * 3) if family == "googlenet" else (MEAN, SPREAD)
+        found |= {"shift": torch.tensor(mean), "scale": torch.tensor(spread)}
     return found, called
 
 
@@ -117,6 +119,9 @@ def _number(part: str | None) -> int:
         return 0
     if part in PLACES:
         return PLACES[part]
+    block = re.fullmatch(r"inception(\d)([a-z])", part)
+    if block is not None:
+        return 100 * int(block[1]) + ord(block[2])
     digits = re.search(r"\d+", part)
     number = int(digits[0]) if digits else 0
     if part.startswith(("layer", "denseblock", "transition")):

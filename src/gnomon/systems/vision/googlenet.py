@@ -10,6 +10,7 @@ from torch import nn
 from gnomon.data.examples import Examples
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.inception import Form, Widths, channels_out, inception, residual_inception
+from gnomon.nn.norms import BatchNormalization
 from gnomon.nn.pooling import MaxPooling
 from gnomon.nn.residual import shortcut_for
 from gnomon.nn.stages import conv_unit
@@ -18,6 +19,7 @@ from gnomon.systems.vision._network import ConvNet, ConvNetModel, Stem
 
 __all__ = ["GoogLeNet", "GoogLeNetModel"]
 
+Variant = Literal["published", "torchvision"]
 GROUPS = (
     (Widths(64, (96, 128), (16, 32), 32), Widths(128, (128, 192), (32, 96), 64)),
     (
@@ -62,6 +64,9 @@ class GoogLeNetModel(ConvNetModel):
         First window 7 x 7 with stride 2 and a pooling by 2; or 3 x 3 with stride 1.
     batch_norm : bool, default False
         Inception-BN.
+    variant : {"published", "torchvision"}, default "published"
+        torchvision's network has windows 3 x 3 in place of 5 x 5, an epsilon of 0.001 in its norms, and poolings that
+        begin at the first pixel and reach over the last one, the last of them 2 x 2.
     factors : bool, default False
         Windows in factors: form A in the first group, B in the second, C in the third.
     residual_scale : float >= 0, default 0
@@ -83,25 +88,29 @@ class GoogLeNetModel(ConvNetModel):
         width: float = 1.0,
         stem: Stem = "large",
         batch_norm: bool = False,
+        variant: Variant = "published",
         factors: bool = False,
         residual_scale: float = 0.0,
         activation: Activation | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__(shape, dtype)
-        unit, pooling = activation or ReLU(), MaxPooling()
-        settings: dict[str, Any] = {"unit": unit, "norm": batch_norm, "dtype": dtype}
+        self.variant = variant
+        unit, theirs = activation or ReLU(), variant == "torchvision"
+        norm = BatchNormalization(epsilon=1e-3) if batch_norm and theirs else batch_norm
+        settings: dict[str, Any] = {"unit": unit, "norm": norm, "dtype": dtype}
         first, inputs = _times(64, width), _times(192, width)
         kernel, stride = (7, 2) if stem == "large" else (3, 1)
         self.features = nn.Sequential(conv_unit(shape[2], first, kernel, stride=stride, **settings))
         if stem == "large":
-            self.features.append(pooling.build(3, 2, 1))
+            self.features.append(_pooling(theirs))
         self.features.extend(
-            [conv_unit(first, first, 1, **settings), conv_unit(first, inputs, 3, **settings), pooling.build(3, 2, 1)]
+            [conv_unit(first, first, 1, **settings), conv_unit(first, inputs, 3, **settings), _pooling(theirs)]
         )
+        settings["wide"] = 3 if theirs else 5
         for number, (group, form) in enumerate(zip(GROUPS, FORMS if factors else ("whole",) * 3, strict=True)):
             if number:
-                self.features.append(pooling.build(3, 2, 1))
+                self.features.append(_pooling(theirs, 2 if theirs and number == 2 else 3))
             for widths in group:
                 widths = narrowed(widths, width)
                 outputs = channels_out(widths, form)
@@ -118,6 +127,11 @@ class GoogLeNetModel(ConvNetModel):
                 self.features.append(block)
                 inputs = outputs
         self.build_head(n_classes, unit, mean=True)
+
+
+def _pooling(theirs: bool, size: int = 3) -> nn.Module:
+    """Maxima of windows by 2, centered, or from the first pixel on as torchvision takes them."""
+    return nn.MaxPool2d(size, 2, ceil_mode=True) if theirs else MaxPooling().build(size, 2, 1)
 
 
 class GoogLeNet(ConvNet):
@@ -161,6 +175,13 @@ class GoogLeNet(ConvNet):
         Doc("First layers: a window 3x3, or 7x7 with stride 2 and a pooling for photographs."),
     ] = "small"
     batch_norm: Annotated[bool, Doc("Whether convolutions are normalized over the batch before their units.")] = True
+    variant: Annotated[
+        Literal["published", "torchvision"],
+        Doc(
+            "``torchvision`` has windows 3x3 in place of 5x5, another epsilon of norms and poolings that begin at the "
+            "first pixel: the network that torchvision's weights are of."
+        ),
+    ] = "published"
     factors: Annotated[bool, Doc("Whether wide windows are taken as several narrow ones (Inception-V3's blocks).")] = (
         False
     )
@@ -175,8 +196,8 @@ class GoogLeNet(ConvNet):
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return super().arguments(examples) | {
-            "width": float(self.width), "stem": self.stem, "batch_norm": self.batch_norm, "factors": self.factors,
-            "residual_scale": float(self.residual_scale),
+            "width": float(self.width), "stem": self.stem, "batch_norm": self.batch_norm, "variant": self.variant,
+            "factors": self.factors, "residual_scale": float(self.residual_scale),
         }  # fmt: skip
 
     def min_batch_size(self) -> int:
