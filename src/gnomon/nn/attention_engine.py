@@ -63,7 +63,9 @@ def attention(
 
     Notes
     -----
-    O(T_q T_k d); with a mask of bounded reach w and g global places O((T_q + T_k) (w + g) d) in time and memory.
+    O(T_q T_k d); with a mask that allows w keys within a bounded reach, and g global places, O(T (w + g) d) in time and
+    memory, the way back included: of a dilated window w is the number of keys, not how far it reaches. Heads with masks
+    of their own (`gnomon.nn.attention_masks.ByHead`) each cost what theirs does.
 
     Examples
     --------
@@ -74,8 +76,13 @@ def attention(
     mask, i, j = _checked(q, k, v, mask, places)
     if drop is not None:
         return explicit_attention(q, k, v, mask, bias=bias, drop=drop, places=places)[0]
-    if mask is not None and places is None and _is_narrow(mask, len(i), len(j)):
-        return _banded(q, k, v, mask, bias)
+    if mask is not None and places is None:
+        groups = _groups(mask, q.shape[1])
+        if len(groups) > 1 and any(_is_narrow(one, len(i), len(j)) for one, _ in groups):
+            return _by_groups(q, k, v, groups, bias)
+        mask = groups[0][0] if len(groups) == 1 else mask
+        if _is_narrow(mask, len(i), len(j)):
+            return _banded(q, k, v, mask, bias)
     return _fused(q, k, v, mask, bias, i, j)
 
 
@@ -115,6 +122,8 @@ def _checked(
             raise UserValueError(
                 f"mask must be of {queries} queries, or of 1 for all, and {keys} keys, got {rows} and {columns}", "mask"
             )
+    if mask is not None:
+        mask.by_head(q.shape[1])  # refuses masks of other heads
     i = torch.arange(queries, device=q.device) if places is None else places
     return mask, i, torch.arange(keys, device=k.device)
 
@@ -145,28 +154,115 @@ def _fused(
 
 
 def _is_narrow(mask: Mask, queries: int, keys: int) -> bool:
-    """Whether blocks of queries see less than half of the keys."""
+    """Whether blocks of queries see less than half of the keys, and the blocks are worth their number."""
     back, ahead = mask.reach
     if back is None or ahead is None or queries != keys:
         return False
-    return 2 * (BLOCK + back + ahead + len(mask.anchors)) < keys
+    stride = max(1, mask.stride)
+    return 2 * (BLOCK + (back + ahead) // stride + len(mask.anchors)) < keys and 8 * stride <= keys
+
+
+def _groups(mask: Mask, heads: int) -> list[tuple[Mask, list[int]]]:
+    """The heads that share a mask."""
+    groups: list[tuple[Mask, list[int]]] = []
+    for head, one in enumerate(mask.by_head(heads)):
+        known = next((members for other, members in groups if other == one), None)
+        if known is None:
+            groups.append((one, [head]))
+        else:
+            known.append(head)
+    return groups
+
+
+def _by_groups(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    groups: list[tuple[Mask, list[int]]],
+    bias: Bias | None,
+) -> torch.Tensor:
+    """Heads of one mask together, each group by the engine that it costs least with."""
+    parts, order = [], []
+    for mask, heads in groups:
+        own = None if bias is None else _of_heads(bias, heads)
+        parts.append(attention(q[:, heads], k[:, heads], v[:, heads], mask, bias=own))
+        order += heads
+    places = torch.argsort(torch.tensor(order, device=q.device))
+    return torch.cat(parts, 1)[:, places]
+
+
+def _of_heads(bias: Bias, heads: list[int]) -> Bias:
+    return lambda i, j: bias(i, j)[..., heads, :, :]
 
 
 def _banded(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Mask, bias: Bias | None) -> torch.Tensor:
-    """Blocks of queries with the keys within their reach and the global ones; global queries with all keys."""
-    back, ahead = mask.reach
-    assert back is not None and ahead is not None
-    T = k.shape[-2]
-    everywhere = torch.tensor([one for one in mask.anchors if one < T], dtype=torch.int64, device=q.device)
-    parts = []
-    for begin in range(0, T, BLOCK):
-        i = torch.arange(begin, min(T, begin + BLOCK), device=q.device)
-        low, high = max(0, begin - back), min(T, begin + BLOCK + ahead)
-        far = everywhere[(everywhere < low) | (everywhere >= high)]
-        j = torch.cat([torch.arange(low, high, device=q.device), far])
-        parts.append(_fused(q[..., begin : begin + BLOCK, :], k[..., j, :], v[..., j, :], mask, bias, i, j))
-    found = torch.cat(parts, -2)
-    if not len(everywhere):
+    """Strands of tokens that may see one another, each in blocks; tokens that look at all with all keys.
+
+    Strands and blocks are cut once, so that what flows back is as long as the text too.
+    """
+    T, stride = k.shape[-2], max(1, mask.stride)
+    anchors = [one for one in mask.anchors if one < T]
+    everywhere = torch.tensor(anchors, dtype=torch.int64, device=q.device)
+    far = (k[..., everywhere, :], v[..., everywhere, :])
+    strands = zip(*(_strands(one, stride) for one in (q, k, v)), strict=True)
+    parts = [_band(*strand, mask, bias, (first, stride), anchors, far) for first, strand in enumerate(strands)]
+    found = _woven(parts, T)
+    if not anchors:
         return found
     rows = _fused(q[..., everywhere, :], k, v, mask, bias, everywhere, torch.arange(T, device=q.device))
     return found.index_copy(-2, everywhere, rows)
+
+
+def _strands(x: torch.Tensor, stride: int) -> list[torch.Tensor]:
+    """Every stride-th token from each of the first on."""
+    T = x.shape[-2]
+    if stride == 1:
+        return [x]
+    longest = -(-T // stride)
+    wide = torch.nn.functional.pad(x, (0, 0, 0, longest * stride - T))
+    wide = wide.reshape(*x.shape[:-2], longest, stride, x.shape[-1])
+    return [one[..., : -(-(T - first) // stride), :] for first, one in enumerate(wide.unbind(-2))]
+
+
+def _woven(strands: list[torch.Tensor], T: int) -> torch.Tensor:
+    """The tokens in their order again."""
+    if len(strands) == 1:
+        return strands[0]
+    longest = strands[0].shape[-2]
+    wide = [torch.nn.functional.pad(one, (0, 0, 0, longest - one.shape[-2])) for one in strands]
+    return torch.stack(wide, -2).flatten(-3, -2)[..., :T, :]
+
+
+def _band(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    mask: Mask,
+    bias: Bias | None,
+    strand: tuple[int, int],
+    anchors: list[int],
+    far: tuple[torch.Tensor, torch.Tensor],
+) -> torch.Tensor:
+    """Blocks of the queries of a strand with the keys within their reach and those that all look at."""
+    (first, stride), T = strand, q.shape[-2]
+    back, ahead = (0 if one is None else one // stride for one in mask.reach)
+    at = first + stride * torch.arange(T, device=q.device)
+    keys, values = k.split(BLOCK, -2), v.split(BLOCK, -2)
+    parts = []
+    for block, queries in enumerate(q.split(BLOCK, -2)):
+        begin = block * BLOCK
+        low, high = max(0, begin - back), min(T, begin + BLOCK + ahead)
+        inside = range(first + stride * low, first + stride * high, stride)
+        beyond = [n for n, place in enumerate(anchors) if place not in inside]
+        j = torch.cat([at[low:high], at.new_tensor([anchors[n] for n in beyond])])
+        near = (_stretch(keys, low, high), _stretch(values, low, high))
+        seen = [torch.cat([a, b[..., beyond, :]], -2) if beyond else a for a, b in zip(near, far, strict=True)]
+        parts.append(_fused(queries, *seen, mask, bias, at[begin : begin + BLOCK], j))
+    return torch.cat(parts, -2)
+
+
+def _stretch(blocks: tuple[torch.Tensor, ...], low: int, high: int) -> torch.Tensor:
+    """The tokens from low to high."""
+    first = low // BLOCK
+    some = torch.cat(blocks[first : -(-high // BLOCK)], -2)
+    return some[..., low - first * BLOCK : high - first * BLOCK, :]

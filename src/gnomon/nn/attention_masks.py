@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -11,8 +13,8 @@ import torch
 from gnomon.errors import UserValueError
 
 __all__ = [
-    "Causal", "GivenMask", "GlobalTokens", "Mask", "Padding", "Reach", "SameSegment", "SegmentStarts", "SlidingWindow",
-    "as_mask", "causal_mask", "combine", "padding_mask",
+    "ByHead", "Causal", "GivenMask", "GlobalTokens", "Mask", "Padding", "Reach", "SameSegment", "SegmentStarts",
+    "SlidingWindow", "as_mask", "causal_mask", "combine", "padding_mask", "receptive_field",
 ]  # fmt: skip
 
 Reach = tuple[int | None, int | None]
@@ -32,6 +34,11 @@ class Mask:
         return None, None
 
     @property
+    def stride(self) -> int:
+        """Pairs without one of the `anchors` are allowed only a multiple of it apart; 0 allows a token itself alone."""
+        return 1
+
+    @property
     def anchors(self) -> tuple[int, ...]:
         """Places of queries that look, and of keys that are looked at, beyond the reach."""
         return ()
@@ -39,6 +46,10 @@ class Mask:
     def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
         """Whether queries at places i (..., q) may look at keys at places j (k,): bool, broadcast to (n, h, q, k)."""
         raise NotImplementedError
+
+    def by_head(self, heads: int) -> list[Mask]:
+        """The mask of each of so many heads."""
+        return [self] * heads
 
     def __and__(self, other: Mask) -> Mask:
         return _Both(self, other)
@@ -59,11 +70,18 @@ class _Both(Mask):
         return _joined(self.one.reach, self.other.reach, tighter=True)
 
     @property
+    def stride(self) -> int:
+        return math.lcm(self.one.stride, self.other.stride)
+
+    @property
     def anchors(self) -> tuple[int, ...]:
         return tuple(sorted({*self.one.anchors, *self.other.anchors}))
 
     def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
         return self.one.allowed(i, j) & self.other.allowed(i, j)
+
+    def by_head(self, heads: int) -> list[Mask]:
+        return [a & b for a, b in zip(self.one.by_head(heads), self.other.by_head(heads), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -78,11 +96,18 @@ class _Either(Mask):
         return _joined(self.one.reach, self.other.reach, tighter=False)
 
     @property
+    def stride(self) -> int:
+        return math.gcd(self.one.stride, self.other.stride)
+
+    @property
     def anchors(self) -> tuple[int, ...]:
         return tuple(sorted({*self.one.anchors, *self.other.anchors}))
 
     def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
         return self.one.allowed(i, j) | self.other.allowed(i, j)
+
+    def by_head(self, heads: int) -> list[Mask]:
+        return [a | b for a, b in zip(self.one.by_head(heads), self.other.by_head(heads), strict=True)]
 
 
 def _joined(one: Reach, other: Reach, *, tighter: bool) -> Reach:
@@ -144,10 +169,38 @@ class SlidingWindow(Mask):
             if getattr(self, name) < least:
                 raise UserValueError.must(name, f"be at least {least}", getattr(self, name))
 
+    @classmethod
+    def around(cls, width: int, dilation: int = 1) -> SlidingWindow:
+        """The window of the keys i + k * dilation with |k| <= width / 2 (Beltagy, Peters and Cohan 2020).
+
+        Parameters
+        ----------
+        width : int, at least 0
+            Keys beside the query's own, half of them on each side: an odd width is that of one key less.
+        dilation : int, at least 1, default 1
+            Distance of neighboring keys. Alone it never mixes tokens of different remainders; join it with a dense
+            window (`ByHead`, or another layer).
+
+        Examples
+        --------
+        >>> i = torch.arange(8)
+        >>> SlidingWindow.around(2).allowed(i, i).sum().item(), SlidingWindow.around(2, 2).allowed(i, i).sum().item()
+        (22, 20)
+        """
+        if width < 0:
+            raise UserValueError.must("width", "be at least 0", width)
+        half = width // 2 * dilation
+        return cls(half, half, dilation)
+
     @property
     def reach(self) -> Reach:
         """The window."""
         return self.back, self.ahead
+
+    @property
+    def stride(self) -> int:
+        """The dilation."""
+        return self.dilation
 
     def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
         """-back <= j - i <= ahead, and a multiple of the dilation."""
@@ -177,6 +230,11 @@ class GlobalTokens(Mask):
         return 0, 0
 
     @property
+    def stride(self) -> int:
+        """Nothing but the places."""
+        return 0
+
+    @property
     def anchors(self) -> tuple[int, ...]:
         """The places."""
         return self.places
@@ -185,6 +243,76 @@ class GlobalTokens(Mask):
         """i or j is one of the places."""
         places = torch.tensor(self.places, dtype=torch.int64, device=j.device)
         return torch.isin(i, places)[..., None] | torch.isin(j, places)
+
+
+@dataclass(frozen=True)
+class ByHead(Mask):
+    """A mask of its own for each head: some look near and densely, others far with gaps.
+
+    Parameters
+    ----------
+    masks : tuple of Mask
+        As many as heads.
+
+    Examples
+    --------
+    >>> i = torch.arange(5)
+    >>> ByHead.windows([2, 2], [1, 2]).allowed(i, i)[:, 2].int().tolist()
+    [[0, 1, 1, 1, 0], [1, 0, 1, 0, 1]]
+    """
+
+    masks: tuple[Mask, ...]
+
+    @classmethod
+    def windows(cls, widths: Sequence[int], dilations: Sequence[int]) -> ByHead:
+        """`SlidingWindow.around` for each head.
+
+        Parameters
+        ----------
+        widths, dilations : sequences of as many int as heads
+
+        Raises
+        ------
+        UserValueError
+            More of one than of the other.
+        """
+        if len(widths) != len(dilations):
+            raise UserValueError(
+                f"dilations must be as many as the windows, {len(widths)}, got {len(dilations)}", "dilations"
+            )
+        return cls(tuple(map(SlidingWindow.around, widths, dilations)))
+
+    @property
+    def reach(self) -> Reach:
+        """That of the head that looks farthest."""
+        return reduce(lambda one, other: _joined(one, other, tighter=False), (one.reach for one in self.masks))
+
+    @property
+    def stride(self) -> int:
+        """What divides the strides of all heads."""
+        return math.gcd(*(one.stride for one in self.masks))
+
+    @property
+    def anchors(self) -> tuple[int, ...]:
+        """Those of all heads."""
+        return tuple(sorted({place for one in self.masks for place in one.anchors}))
+
+    def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        """What each head's mask allows, (h, q, k) or (n, h, q, k)."""
+        each = [one.allowed(i, j) for one in self.masks]
+        return torch.cat(torch.broadcast_tensors(*(one if one.ndim > 2 else one[None] for one in each)), -3)
+
+    def by_head(self, heads: int) -> list[Mask]:
+        """The masks.
+
+        Raises
+        ------
+        UserValueError
+            Another number of heads.
+        """
+        if len(self.masks) != heads:
+            raise UserValueError(f"masks must be as many as the heads, {heads}, got {len(self.masks)}", "mask")
+        return list(self.masks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,6 +394,31 @@ class GivenMask(Mask):
         table = self.table[:, None] if self.table.ndim == 3 else self.table
         rows = table if table.shape[-2] == 1 else table[..., i, :]
         return rows[..., j]
+
+
+def receptive_field(layers: int, width: int, dilation: int = 1, *, causal: bool = False) -> int:
+    """Tokens from the first to the last that one output of stacked windows depends on: layers * width * dilation + 1.
+
+    Near the ends of a text there are fewer. With a dilation in every layer only every so many-th of them counts.
+
+    Parameters
+    ----------
+    layers : int, at least 0
+    width : int, at least 0
+        Keys beside the query's own, as in `SlidingWindow.around`; an odd width is that of one key less.
+    dilation : int, at least 1, default 1
+    causal : bool, default False
+        Whether all keys stand before the query; any width then counts in full.
+
+    Examples
+    --------
+    >>> receptive_field(3, 2), receptive_field(3, 2, dilation=4), receptive_field(12, 512)
+    (7, 25, 6145)
+    """
+    for name, value, least in (("layers", layers, 0), ("width", width, 0), ("dilation", dilation, 1)):
+        if value < least:
+            raise UserValueError.must(name, f"be at least {least}", value)
+    return layers * (width if causal else 2 * (width // 2)) * dilation + 1
 
 
 def as_mask(mask: Any) -> Mask | None:
