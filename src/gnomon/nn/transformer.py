@@ -18,7 +18,7 @@ from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.positions import Places
 
-__all__ = ["Cache", "DecoderLayer", "EncoderLayer", "FeedForward", "MultiHeadAttention"]
+__all__ = ["Cache", "DecoderLayer", "EncoderLayer", "FeedForward", "MultiHeadAttention", "trimmed"]
 
 Cache = tuple[torch.Tensor, torch.Tensor]
 """Keys and values (n, h, T, d) of the tokens so far."""
@@ -81,10 +81,10 @@ class MultiHeadAttention(nn.Module):
         """Keys and values of each head, (n, h, T, D / h), of tokens at places `at`; 0, 1, 2 ... where left out."""
         return self._turned(self.key(keys), at), self._split(self.value(values))
 
-    def appended(self, token: torch.Tensor, cache: Cache, length: torch.Tensor) -> Cache:
-        """The cache with one token (n, 1, D) more behind the `length` (n,) ones of each row."""
+    def appended(self, token: torch.Tensor, cache: Cache, length: torch.Tensor, held: torch.Tensor) -> Cache:
+        """The cache with one token (n, 1, D) more, at the place `length` (n,), behind the `held` ones of each row."""
         new = self.project(token, token, length[:, None])
-        return _placed(cache[0], new[0], length), _placed(cache[1], new[1], length)
+        return _placed(cache[0], new[0], held), _placed(cache[1], new[1], held)
 
     def look(
         self,
@@ -199,15 +199,16 @@ class _Layer(nn.Module):
         return summed
 
     def _stepped(
-        self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None
+        self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None, held: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, Cache]:
         """The part of self-attention for one more token (n, 1, D) of each row, and the cache with it."""
         kept: list[Cache] = []
+        held = length if held is None else held
 
         def look(z: torch.Tensor) -> torch.Tensor:
-            kept.append(self.attention.appended(z, cache, length))
+            kept.append(self.attention.appended(z, cache, length, held))
             seen = Causal() if mask is None else Causal() & as_mask(mask)  # type: ignore[operator]
-            return self.attention.look(z, kept[0], seen, at=length[:, None], places=length[:, None, None])
+            return self.attention.look(z, kept[0], seen, at=length[:, None], places=held[:, None, None])
 
         return self.around(x, self.norm_1, self.drop_1, look), kept[0]
 
@@ -254,10 +255,32 @@ class EncoderLayer(_Layer):
         x = self.around(x, self.norm_1, self.drop_1, look)
         return self.around(x, self.norm_2, self.drop_2, self.feed_forward), kept[0]
 
-    def step(self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None) -> tuple[torch.Tensor, Cache]:
-        """One more token (n, 1, D) of sequences of which `length` (n,) tokens are in the cache, and the new cache."""
-        x, after = self._stepped(x, cache, length, mask)
+    def step(
+        self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None, held: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, Cache]:
+        """One more token (n, 1, D) of sequences of `length` (n,) tokens so far, and the new cache.
+
+        The cache has all of them, or `held` (n,) where `trimmed` has dropped some; the mask is one of distances then,
+        and of the first tokens.
+        """
+        x, after = self._stepped(x, cache, length, mask, held)
         return self.around(x, self.norm_2, self.drop_2, self.feed_forward), after
+
+
+def trimmed(cache: torch.Tensor, surplus: torch.Tensor, first: int, last: int) -> torch.Tensor:
+    """Keys or values (n, h, first + last, d) that a window still reaches.
+
+    Parameters
+    ----------
+    cache : tensor of shape (n, h, T, d)
+    surplus : int tensor of shape (n,)
+        Tokens to drop of each row, behind the first ones.
+    first, last : int >= 0
+        Tokens that stay in front, and behind what is dropped.
+    """
+    at = torch.arange(first + last, device=cache.device)
+    columns = (at + torch.where(at < first, 0, surplus[:, None])).clamp(max=cache.shape[2] - 1)
+    return cache.gather(2, columns[:, None, :, None].expand(-1, cache.shape[1], -1, cache.shape[3]))
 
 
 def _placed(past: torch.Tensor, new: torch.Tensor, length: torch.Tensor) -> torch.Tensor:

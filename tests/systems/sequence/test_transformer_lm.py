@@ -14,17 +14,20 @@ from gnomon.data.counting import BOS, EOS
 from gnomon.errors import UserValueError
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.nn.positions import LearnedPositions, NoPositions, RelativePositions, RotaryPositions, SinusoidalPositions
-from gnomon.nn.spans import FullSpan, WindowSpan
+from gnomon.nn.spans import FullSpan, MixedSpan, WindowSpan
 from gnomon.nn.transformer import EncoderLayer
 from gnomon.numeric.ragged import Ragged
+from gnomon.systems.sequence import transformer_lm
 from gnomon.systems.sequence.transformer_lm import TransformerLanguageModel
 
 F64 = torch.float64
 POSITIONS = [NoPositions(), SinusoidalPositions(), LearnedPositions(), RotaryPositions(), RelativePositions(3)]
-SPANS = [FullSpan(), WindowSpan(back=2, anchors=1), WindowSpan(back=3, dilation=2, anchors=0)]
+SPANS = [FullSpan(), WindowSpan(back=2, anchors=1), WindowSpan(back=3, dilation=2, anchors=0),
+         MixedSpan(windows=(1, 2), dilations=(1, 2), anchors=1)]  # fmt: skip
 
 
 def model(positions=POSITIONS[3], span=SPANS[0], window=6, size=6, seed=0):
+    span = span.of(2)
     places = positions.build(window, 8, 2, F64)
     layers = [EncoderLayer(8, 2, 6, nn.ReLU(), norm_first=True, places=places, dtype=F64) for _ in range(2)]
     made = TransformerLanguageModel(size, 8, layers, places, span, window, dtype=F64)
@@ -46,10 +49,13 @@ def test_all_sentences_of_a_tiny_vocabulary_and_the_unfinished_sum_to_1(window):
     assert total + unfinished == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.spec("NLP-49", "NLP-58", "NLP-60", "NLP-61")
+@pytest.mark.parametrize("slack", [0, 64])  # 0: what a window does not reach is dropped at every step
 @pytest.mark.parametrize("span", SPANS)
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_generation_with_a_cache_is_the_whole_pass(positions, span):
+def test_generation_with_a_cache_is_the_whole_pass(positions, span, slack, monkeypatch):
     """Rows of all lengths side by side, shorter and longer than the window of 6, begun at every place."""
+    monkeypatch.setattr(transformer_lm, "SLACK", slack)
     made = model(positions, span)
     random = np.random.default_rng(0)
     rows = [random.choice([0, 3, 4, 5], n).tolist() for n in (15, 0, 5, 6, 11)]
@@ -94,8 +100,50 @@ def test_causality_and_sentences_that_share_a_row(positions, span):
             1, 7, 8, dtype=F64, generator=torch.Generator().manual_seed(1))
     )[0].abs().sum(1) > 0  # fmt: skip
     expected = {0: [True] * 7, 1: [True, False, False, False, True, True, True],
-                2: [False, False, False, False, True, False, True]}[SPANS.index(span)]  # fmt: skip
+                2: [False, False, False, False, True, False, True],
+                3: [True, False, True, False, True, True, True]}[SPANS.index(span)]  # fmt: skip
     assert seen.tolist() == expected
+
+
+@pytest.mark.parametrize(("span", "most"), [(FullSpan(), 500), (WindowSpan(back=8, anchors=2), 10 + 64),
+                                            (MixedSpan(windows=(4, 2), dilations=(1, 6)), 12 + 64)])  # fmt: skip
+def test_memory_of_generation_is_bounded_by_the_window(span, most):
+    made = model(POSITIONS[3], span, window=500)
+    state, widths = made.start([[BOS, *[3] * 40], [BOS]]), []
+    for t in range(300):
+        _, state = made.step(np.array([3 + t % 3, 4]), state)
+        widths.append(state["keys_1"].shape[2])
+    assert max(widths) <= most and (widths[-1] == 341 or most < 341)
+    whole = [BOS, *[3] * 40, *[3 + t % 3 for t in range(300)]]
+    log_probs, _ = made.step(np.array([3]), made.select(state, np.array([0])))
+    again, _ = made.step(np.array([3]), made.start([whole]))
+    assert log_probs == pytest.approx(again, abs=1e-9)
+    expected = made.foretold(made.scores(torch.tensor([[*whole, 3]]))[0][:, -1])
+    assert log_probs == pytest.approx(expected.detach().numpy(), abs=1e-9)
+
+
+@pytest.mark.spec("NLP-59")
+def test_tokens_that_a_prediction_depends_on():
+    text = ["a b c d e f g h i j k l m n"] * 3
+    options = {"n_embedding": 8, "n_heads": 2, "n_hidden": 8, "n_layers": 3, "epochs": 1, "dtype": "float64"}
+    for span, expected in ((WindowSpan(back=2, anchors=0), 7), (MixedSpan(windows=(1,), dilations=(1, 2)), 7),
+                           (WindowSpan(back=4, dilation=2, anchors=0), 13), (FullSpan(), 15)):  # fmt: skip
+        fitted = gnomon.TransformerLM(**options, span=span, window=15, random_state=0).fit(text)
+        assert fitted.receptive_field_ == expected
+        made = fitted.model_
+        x = made.embedding(torch.tensor([[BOS, *range(3, 17)]])).detach().requires_grad_()
+        y = x
+        for layer in made.layers:
+            y = layer(y, made.span.causal())
+        seen = torch.nonzero(torch.autograd.grad(y[0, -1].square().sum(), x)[0][0].abs().sum(1))[:, 0].tolist()
+        assert seen[-1] - seen[0] + 1 == expected
+
+
+def test_a_span_that_does_not_fit_the_heads_is_refused():
+    for name in ("windows", "dilations"):
+        with pytest.raises(UserValueError, match=f"{name} must be as many as the heads, 4, or divide them, got 3"):
+            gnomon.TransformerLM(span=MixedSpan(**{name: (1, 2, 3)})).fit(["a b"])
+    assert MixedSpan().of(4) == MixedSpan(windows=(16,) * 4, dilations=(1, 4, 1, 4))
 
 
 def test_a_long_sentence_is_read_in_pieces():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from gnomon.contracts import Array, Noise, State
@@ -13,14 +14,14 @@ from gnomon.data.counting import BOS
 from gnomon.data.layouts import Layout
 from gnomon.data.windows import Windows
 from gnomon.errors import UserValueError
-from gnomon.nn.attention_masks import Mask
+from gnomon.nn.attention_masks import Mask, receptive_field
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.embedding import Embedding, TiedHead
 from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.positions import Places, Positions
 from gnomon.nn.spans import Span
-from gnomon.nn.transformer import EncoderLayer
+from gnomon.nn.transformer import EncoderLayer, trimmed
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
@@ -28,6 +29,12 @@ from gnomon.systems.sequence._lm import NetworkLM, NextTokenLoss
 from gnomon.systems.sequence._model import NetworkLanguageModel
 
 __all__ = ["TransformerLM", "TransformerLanguageModel"]
+
+
+CACHED = ("keys_", "values_")
+
+SLACK = 64
+"""Tokens beyond a window that may be kept before they are dropped together."""
 
 
 class TransformerLanguageModel(NetworkLanguageModel):
@@ -126,7 +133,7 @@ class TransformerLanguageModel(NetworkLanguageModel):
 
     def start(self, contexts: Sequence[Sequence[int]]) -> State:
         """State after each context: its tokens, and keys and values of every layer."""
-        return self._state(Ragged.of([self._seen(list(one)) for one in contexts]))
+        return self._trimmed(self._state(Ragged.of([self._seen(list(one)) for one in contexts])))
 
     def _seen(self, context: list[int]) -> list[int]:
         """The tokens of the piece that the last one stands in."""
@@ -141,22 +148,35 @@ class TransformerLanguageModel(NetworkLanguageModel):
     def _begun(self, ids: torch.Tensor, length: torch.Tensor) -> dict[str, torch.Tensor]:
         """The state after tokens (n, T), of each row the first `length`."""
         ids = ids if ids.shape[1] else ids.new_zeros(len(ids), 1)  # something to look at, which no one will
-        return {"tokens": ids, "length": length} | self._read(ids)[1]
+        return {"tokens": ids, "length": length, "dropped": torch.zeros_like(length)} | self._read(ids)[1]
 
     def step(self, tokens: Array, state: State) -> tuple[Array, State]:
         """Log probabilities of the next token in nats, (n, V), after `tokens`; and the new state."""
         with torch.no_grad():
             ids = torch.as_tensor(tokens, device=self.device)
             state = self._with_room(state)
-            length = state["length"]
+            length, dropped = state["length"], state["dropped"]
             x = self.places.add(self.embedding(ids)[:, None], length[:, None])
-            after = {"tokens": _appended(state["tokens"], ids, length), "length": length + 1}
+            after = {"tokens": _appended(state["tokens"], ids, length), "length": length + 1, "dropped": dropped}
             for i, layer in enumerate(self.layers):
                 names = f"keys_{i}", f"values_{i}"
-                x, kept = layer.step(x, tuple(state[name] for name in names), length, self.span.causal())  # type: ignore[operator]
+                cache = tuple(state[name] for name in names)
+                x, kept = layer.step(x, cache, length, self.span.causal(), length - dropped)  # type: ignore[operator]
                 after |= dict(zip(names, kept, strict=True))
             log_probs = self.foretold(self.head(self.norm(x[:, 0])))
-        return log_probs if isinstance(tokens, torch.Tensor) else log_probs.cpu().numpy(), after
+        return log_probs if isinstance(tokens, torch.Tensor) else log_probs.cpu().numpy(), self._trimmed(after)
+
+    def _trimmed(self, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The state without keys and values that no token to come looks at: memory that the window bounds."""
+        mask = self.span.causal()
+        back, first = mask.reach[0], len(mask.anchors)
+        if back is None or (first and self.places.biased):  # distances from the first tokens would be others
+            return state
+        if state["keys_0"].shape[2] <= first + back + SLACK:
+            return state
+        surplus = (state["length"] - state["dropped"] - first - back).clamp(min=0)
+        short = {name: trimmed(state[name], surplus, first, back) for name in state if name.startswith(CACHED)}
+        return state | short | {"dropped": state["dropped"] + surplus}
 
     def _with_room(self, state: State) -> State:
         """The state with room for one token more: full pieces begin anew with their last tokens."""
@@ -176,15 +196,13 @@ def _appended(ids: torch.Tensor, new: torch.Tensor, length: torch.Tensor) -> tor
 
 
 def _replaced(value: torch.Tensor, rows: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-    """An array with other rows, whose time axis may be shorter."""
-    value = value.clone()
+    """An array with other rows, whose time axis may be shorter or longer."""
     if value.ndim == 1:
-        value[rows] = new
-    elif value.ndim == 2:
-        value[rows, : new.shape[1]] = new
-    else:
-        value[rows, :, : new.shape[2]] = new
-    return value
+        return value.index_copy(0, rows, new)
+    time = -1 if value.ndim == 2 else -2
+    longest, after = max(value.shape[time], new.shape[time]), (0, 0) if time == -2 else ()
+    value, new = (nn.functional.pad(one, (*after, 0, longest - one.shape[time])) for one in (value, new))
+    return value.index_copy(0, rows, new)
 
 
 class TransformerLM(NetworkLM):
@@ -202,6 +220,8 @@ class TransformerLM(NetworkLM):
     history_ : dict of lists
         ``cross_entropy`` (nats per token), ``gradient_norm``, and with validation text ``validation_cross_entropy`` and
         ``best_epoch``, by epoch.
+    receptive_field_ : int
+        Tokens that the prediction of the next one may depend on.
 
     Notes
     -----
@@ -256,8 +276,16 @@ class TransformerLM(NetworkLM):
     dropout: float = 0.1
     learning_rate: float = 1e-3
 
+    @property
+    def receptive_field_(self) -> int:
+        """Tokens that the prediction of the next one may depend on: those that the layers reach, within `window`."""
+        check_is_fitted(self)
+        back = self.model_.span.causal().reach[0]
+        return self.window if back is None else min(self.window, receptive_field(self.n_layers, back, causal=True))
+
     def check_parameters(self) -> None:
         super().check_parameters()
+        self.recipe("span").of(self.n_heads)
         if self.n_embedding % self.n_heads:
             raise UserValueError(
                 f"n_heads must divide n_embedding {self.n_embedding}, got {self.n_heads}", "n_heads",
@@ -268,7 +296,7 @@ class TransformerLM(NetworkLM):
         kind = getattr(torch, dtype)
         width, heads, first = self.n_embedding, self.n_heads, self.norm == "before"
         positions: Positions = self.recipe("positions")
-        span: Span = self.recipe("span")
+        span: Span = self.recipe("span").of(heads)
         unit = nn.GELU if self.activation == "gelu" else nn.ReLU
         places = positions.build(self.window, width, heads, kind)
         layers = [
