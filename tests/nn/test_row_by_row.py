@@ -21,7 +21,7 @@ from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.context import ContextLayer, training
 from gnomon.nn.convolution import Conv1d, Conv2d, _LastConv
 from gnomon.nn.dropout import Dropout, StochasticDepth
-from gnomon.nn.embedding import Embedding
+from gnomon.nn.embedding import Embedding, TiedHead
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
 from gnomon.nn.gates import SqueezeExcitation
 from gnomon.nn.glimpses import GaussianAttention, Glimpse, WithoutAttention
@@ -116,6 +116,7 @@ SEQUENCE, STATES = (normal(N, 6, 3), None, LENGTHS), (normal(N, 2, 4), normal(N,
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dense": (lambda: dense(6, 4, dtype=F64), (ROWS,)), "phm": (lambda: PHM(6, 4, 2, dtype=F64), (ROWS,)),
     "masked": (lambda: masked(6, 4, dtype=F64), (ROWS,)),
+    "tied head": (lambda: TiedHead(Embedding.from_pretrained(np.random.default_rng(2).normal(size=(5, 6))), 1), (ROWS,)),
     "embedding": (lambda: Embedding(6, 3, padding=0, dtype=F64), (IDS,)),
     "perceptron": (Scores, (ROWS,)),
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),

@@ -153,7 +153,7 @@ class TiedHead(nn.Module):
     Examples
     --------
     >>> head = TiedHead(Embedding.from_pretrained(np.array([[1.0], [5.0], [3.0]])), without=1)
-    >>> head(torch.tensor([[2.0]])).tolist()
+    >>> head(torch.tensor([[2.0]], dtype=torch.float64)).tolist()
     [[2.0, 6.0]]
     """
 
