@@ -116,7 +116,7 @@ SEQUENCE, STATES = (normal(N, 6, 3), None, LENGTHS), (normal(N, 2, 4), normal(N,
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dense": (lambda: dense(6, 4, dtype=F64), (ROWS,)), "phm": (lambda: PHM(6, 4, 2, dtype=F64), (ROWS,)),
     "masked": (lambda: masked(6, 4, dtype=F64), (ROWS,)),
-    "tied head": (lambda: TiedHead(Embedding.from_pretrained(np.random.default_rng(2).normal(size=(5, 6))), 1), (ROWS,)),
+    "tied head": (lambda: TiedHead(Embedding.from_pretrained(normal(5, 6).numpy()), 1), (ROWS,)),
     "embedding": (lambda: Embedding(6, 3, padding=0, dtype=F64), (IDS,)),
     "perceptron": (Scores, (ROWS,)),
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),
