@@ -204,8 +204,8 @@ def _banded(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Mask, bias:
     anchors = [one for one in mask.anchors if one < T]
     everywhere = torch.tensor(anchors, dtype=torch.int64, device=q.device)
     far = (k[..., everywhere, :], v[..., everywhere, :])
-    strands = zip(*(_strands(one, stride) for one in (q, k, v)), strict=True)
-    parts = [_band(*strand, mask, bias, (first, stride), anchors, far) for first, strand in enumerate(strands)]
+    strands = zip(_strands(q, stride), _strands(k, stride), _strands(v, stride), strict=True)
+    parts = [_band(strand, mask, bias, (first, stride), anchors, far) for first, strand in enumerate(strands)]
     found = _woven(parts, T)
     if not anchors:
         return found
@@ -234,35 +234,37 @@ def _woven(strands: list[torch.Tensor], T: int) -> torch.Tensor:
 
 
 def _band(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
+    strand: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
     mask: Mask,
     bias: Bias | None,
-    strand: tuple[int, int],
+    start: tuple[int, int],
     anchors: list[int],
     far: tuple[torch.Tensor, torch.Tensor],
 ) -> torch.Tensor:
-    """Blocks of the queries of a strand with the keys within their reach and those that all look at."""
-    (first, stride), T = strand, q.shape[-2]
+    """Blocks of the queries of a strand with the keys within their reach and those that all look at.
+
+    The strand has q, k and v of the tokens at first, first + stride, ...
+    """
+    (first, stride), T = start, strand[0].shape[-2]
     back, ahead = (0 if one is None else one // stride for one in mask.reach)
-    at = first + stride * torch.arange(T, device=q.device)
-    keys, values = k.split(BLOCK, -2), v.split(BLOCK, -2)
+    at = first + stride * torch.arange(T, device=strand[0].device)
+    q, k, v = (torch.split(one, BLOCK, -2) for one in strand)
     parts = []
-    for block, queries in enumerate(q.split(BLOCK, -2)):
+    for block, queries in enumerate(q):
         begin = block * BLOCK
         low, high = max(0, begin - back), min(T, begin + BLOCK + ahead)
         inside = range(first + stride * low, first + stride * high, stride)
         beyond = [n for n, place in enumerate(anchors) if place not in inside]
         j = torch.cat([at[low:high], at.new_tensor([anchors[n] for n in beyond])])
-        near = (_stretch(keys, low, high), _stretch(values, low, high))
-        seen = [torch.cat([a, b[..., beyond, :]], -2) if beyond else a for a, b in zip(near, far, strict=True)]
-        parts.append(_fused(queries, *seen, mask, bias, at[begin : begin + BLOCK], j))
+        keys, values = (
+            torch.cat([*_stretch(near, low, high), distant[..., beyond, :]], -2)
+            for near, distant in zip((k, v), far, strict=True)
+        )
+        parts.append(_fused(queries, keys, values, mask, bias, at[begin : begin + BLOCK], j))
     return torch.cat(parts, -2)
 
 
-def _stretch(blocks: tuple[torch.Tensor, ...], low: int, high: int) -> torch.Tensor:
-    """The tokens from low to high."""
-    first = low // BLOCK
-    some = torch.cat(blocks[first : -(-high // BLOCK)], -2)
-    return some[..., low - first * BLOCK : high - first * BLOCK, :]
+def _stretch(blocks: tuple[torch.Tensor, ...], low: int, high: int) -> list[torch.Tensor]:
+    """The tokens from low to high, in pieces."""
+    numbers = range(low // BLOCK, -(-high // BLOCK))
+    return [blocks[n][..., max(0, low - n * BLOCK) : high - n * BLOCK, :] for n in numbers]

@@ -300,7 +300,9 @@ class ByHead(Mask):
     def allowed(self, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
         """What each head's mask allows, (h, q, k) or (n, h, q, k)."""
         each = [one.allowed(i, j) for one in self.masks]
-        return torch.cat(torch.broadcast_tensors(*(one if one.ndim > 2 else one[None] for one in each)), -3)
+        each = [one if one.ndim > 2 else one[None] for one in each]
+        shape = torch.broadcast_shapes(*(one.shape for one in each))  # type: ignore[no-untyped-call]
+        return torch.cat([one.expand(shape) for one in each], -3)
 
     def by_head(self, heads: int) -> list[Mask]:
         """The masks.
