@@ -1,19 +1,25 @@
 """The convolutional networks against training loops written by hand in torch, in one run; epochs and predictions.
 
-    python benchmarks/convolutional.py [NETWORK ...] [--side 28] [--images 1024] [--rounds 3]
+    python benchmarks/convolutional.py [NETWORK ...] [--side 28] [--images 1024] [--rounds 3] [--memory]
 
 For each network the seconds of an epoch in batches of 64, ours and by hand, each the best of several rounds in which
 they take turns, and their ratio (limit 1.10; lenet has a benchmark of its own); the same for the prediction of all
 images (limit 1.05), by hand under ``torch.inference_mode``. The loop by hand has the same layers out of torch's own,
 Adam and the cosine, and nothing else: no record, no check for numbers that are not finite, no order of its own. With
-one thread (``OMP_NUM_THREADS=1``) it is processor time, else time of the clock, for an idle machine.
+one thread (``OMP_NUM_THREADS=1``) it is processor time, else time of the clock, for an idle machine. ``--memory``
+compares the peaks of resident memory of the two loops in place of times, each in a process of its own (limit 1.10), whose
+blocks of 64 kB and more go back to the system when they are free: what glibc keeps besides differs from run to run.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import resource
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import torch
@@ -156,6 +162,27 @@ def line(name: str, X: np.ndarray, y: np.ndarray, rounds: int) -> str:
     return f"{name:11} {told[0]}   {told[1]}"
 
 
+def peak(name: str, X: np.ndarray, y: np.ndarray, by_hand: bool) -> float:
+    """Megabytes that training reaches beyond what stands after a first update on few images."""
+    small = gnomon.make(name, max_updates=1, batch_size=4, random_state=0).fit(X[:20], np.arange(20) % 10)
+    images = torch.from_numpy(np.ascontiguousarray(X.transpose(0, 3, 1, 2)))
+    plain = nn.Sequential(bare(small.model_.features), bare(small.model_.head)).to(memory_format=torch.channels_last)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if by_hand:
+        hand_epoch(plain, images, torch.from_numpy(y))
+    else:
+        our_epoch(name, X, y)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def memory_line(name: str, X: np.ndarray, y: np.ndarray) -> str:
+    """Peaks of the two loops."""
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = str(1 << 16)  # read when a process begins
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        own, hand = (pool.submit(peak, name, X, y, by_hand).result() for by_hand in (False, True))
+    return f"{name:11} training {own:5.0f} MB, by hand {hand:5.0f} MB, ratio {own / hand:.3f}"
+
+
 def main() -> None:
     """A line for each network."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -164,13 +191,14 @@ def main() -> None:
     parser.add_argument("--channels", type=int, default=1)
     parser.add_argument("--images", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", action="store_true")
     asked = parser.parse_args()
     random = np.random.default_rng(0)
     X = random.random((asked.images, asked.side, asked.side, asked.channels), dtype="f4")
     y = random.integers(0, 10, asked.images)
     print(f"{asked.images} images of {asked.side} x {asked.side} x {asked.channels}, {torch.get_num_threads()} threads")
     for name in asked.networks:
-        print(line(name, X, y, asked.rounds), flush=True)
+        print(memory_line(name, X, y) if asked.memory else line(name, X, y, asked.rounds), flush=True)
 
 
 if __name__ == "__main__":
