@@ -7,8 +7,8 @@ they take turns, and their ratio (limit 1.10; lenet has a benchmark of its own);
 images (limit 1.05), by hand under ``torch.inference_mode``. The loop by hand has the same layers out of torch's own,
 Adam and the cosine, and nothing else: no record, no check for numbers that are not finite, no order of its own. With
 one thread (``OMP_NUM_THREADS=1``) it is processor time, else time of the clock, for an idle machine. ``--memory``
-compares the peaks of resident memory of the two loops in place of times, each in a process of its own (limit 1.10), whose
-blocks of 64 kB and more go back to the system when they are free: what glibc keeps besides differs from run to run.
+compares the peaks of resident memory of the two loops in place of times, each in a process of its own (limit 1.10),
+whose blocks of 64 kB and more go back to the system when they are free: what glibc keeps besides varies.
 """
 
 from __future__ import annotations
