@@ -28,6 +28,14 @@ ENTRIES = (
          "learning_rate": 0.02},
     ),
     Entry(
+        "longformer-lm", "Longformer language model", "Longformer 语言模型", "model",
+        ("language",), "gnomon.systems.sequence.longformer_lm:LongformerLM",
+        "Beltagy, Peters and Cohan 2020",
+        ("NLP-58", "NLP-59", "NLP-60", "NLP-61"),
+        {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "window": 8, "batch_size": 8, "epochs": 12,
+         "learning_rate": 0.02},
+    ),
+    Entry(
         "seq2seq", "Sequence to sequence", "序列到序列", "model",
         ("translate",), "gnomon.systems.sequence.seq2seq:Seq2Seq",
         "Sutskever, Vinyals and Le 2014; Bahdanau, Cho and Bengio 2015",

@@ -187,6 +187,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "gru-lm": "GRU RNN 循环神经网络 门控循环单元",
     "nadaraya-watson": "kernel smoother local average attention pooling 核平滑 核回归 注意力汇聚 非参数回归",
     "transformer": "encoder decoder self-attention 编码器解码器 自注意力 机器翻译 变换器",
+    "longformer-lm": "sliding window dilated attention long documents 滑动窗口注意力 长文本 语言模型",
     "transformer-lm": "GPT decoder-only self-attention 自注意力 注意力机制 变换器 语言模型",
     "seq2seq": "encoder decoder attention 编码器解码器 机器翻译 注意力机制",
     "matrix-factorization": "SVD ALS 协同过滤 矩阵分解 隐语义模型",
