@@ -38,6 +38,7 @@ from gnomon.nn.module import Module
 from gnomon.nn.norms import GroupNorm, local_response
 from gnomon.nn.pooling import AdaptivePool, AveragePooling, GlobalPool, MaxPooling, SpatialPyramid, StochasticPool2d
 from gnomon.nn.positions import LearnedPlaces, Places, RelativePlaces, RotaryPlaces, SinusoidalPlaces
+from gnomon.nn.readers import ConvolutionReader
 from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
 from gnomon.nn.residual import bottleneck_block
 from gnomon.nn.separable import SeparableConv2d
@@ -150,6 +151,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gru, reset before": (lambda: GRU(3, 4, reset="before", dtype=F64), SEQUENCE),
     "delayed gru": (lambda: DelayedGRU(3, 4, dtype=F64), SEQUENCE),
     "bidirectional": (lambda: Bidirectional(GRU(3, 4, dtype=F64), RNN(3, 2, dtype=F64)), SEQUENCE),
+    "sequence convolution": (lambda: ConvolutionReader(2, 3, "max").build(3, 4, dtype=F64), SEQUENCE),
     "dot": (lambda: DotScore(scaled=True), STATES), "bilinear": (lambda: BilinearScore(4, 4, dtype=F64), STATES),
     "additive": (lambda: AdditiveScore(4, 4, 5, dtype=F64), STATES),
     "gaussian score": (lambda: GaussianScore(0.5), STATES),

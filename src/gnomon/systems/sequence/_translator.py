@@ -15,7 +15,8 @@ from gnomon.nn.dropout import Dropout
 from gnomon.nn.embedding import Embedding
 from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
-from gnomon.nn.recurrent import GRU, Bidirectional
+from gnomon.nn.readers import RecurrentReader, SequenceReader
+from gnomon.nn.recurrent import GRU
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._pairs import TokenByToken, TranslationModel
 
@@ -32,7 +33,7 @@ class Memory:
         0 at padding.
     mask : bool tensor of shape (n, T)
     context : tensor of shape (n, units)
-        The last state; of two directions both.
+        The last state; of two directions both; of convolution what is pooled of the states.
     prepared : tensor of shape (n, T, ...)
         The states as the attention scores them; the states themselves without attention.
     """
@@ -50,8 +51,8 @@ class Memory:
 class Seq2SeqModel(TranslationModel):
     r"""P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): an encoder reads x, a decoder writes y.
 
-    The encoder is a `GRU`, or one in each direction, with states h_1 ... h_T. The decoder begins in
-    :math:`s_0 = \tanh(W c)`, c the encoder's last state, and :math:`s_t = \mathrm{GRU}([y_{t-1}, c_t], s_{t-1})`, where
+    The encoder is a `GRU`, or one in each direction, or stacked convolution, with states h_1 ... h_T. The decoder begins
+    in :math:`s_0 = \tanh(W c)`, c the encoder's last state, or what is pooled of the states, and :math:`s_t = \mathrm{GRU}([y_{t-1}, c_t], s_{t-1})`, where
     c_t is c or, with attention, the mean of the h weighted by their scores against s_{t-1}. An affine layer of
     [s_t, c_t] scores the next token. Targets end with ``</s>``.
 
@@ -69,6 +70,8 @@ class Seq2SeqModel(TranslationModel):
     dropout : float in [0, 1), default 0
         Probability to drop an element of the embeddings or of what is scored, in training.
     dtype : torch.dtype
+    reader : SequenceReader
+        What the encoder is made of; the recurrent one where left out.
     """
 
     def __init__(
@@ -82,14 +85,13 @@ class Seq2SeqModel(TranslationModel):
         reset: Literal["after", "before"] = "after",
         dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
+        reader: SequenceReader = RecurrentReader(),  # noqa: B008 - frozen
     ) -> None:
         super().__init__(target_size)
         self.units = units
         self.source_embedding = Embedding(source_size, width, dtype=dtype)
         self.target_embedding = Embedding(target_size, width, dtype=dtype)
-        ahead = GRU(width, units, reset=reset, dtype=dtype)
-        back = GRU(width, units, reset=reset, dtype=dtype)
-        self.encoder: GRU | Bidirectional = Bidirectional(ahead, back) if bidirectional else ahead
+        self.encoder = reader.build(width, units, bidirectional=bidirectional, reset=reset, dtype=dtype)
         self.bridge = dense(self.encoder.units, units, dtype=dtype)
         self.decoder = GRU(width + self.encoder.units, units, reset=reset, dtype=dtype)
         self.attention = attention.build(units, self.encoder.units, dtype)

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 import torch
 
 from gnomon.nn.attention import AttentionRecipe
+from gnomon.nn.readers import SequenceReader
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.sequence._fields import Gated
@@ -21,7 +22,8 @@ class Seq2Seq(Translator, Gated):
     r"""Sequence to sequence by gated recurrent units: an encoder reads the source, a decoder writes the target.
 
     :math:`P(y \mid x) = \prod_t P(y_t \mid y_1 \dots y_{t-1}, x)`. Without attention the decoder sees the encoder's
-    last state alone; with attention, at every step, the mean of all its states, weighted by how well they fit.
+    last state alone; with attention, at every step, the mean of all its states, weighted by how well they fit. With
+    ``encoder="convolution"`` the source is read by stacked convolution, whose outputs are pooled in place of a last state.
 
     Attributes
     ----------
@@ -38,7 +40,7 @@ class Seq2Seq(Translator, Gated):
     token by token in training as well.
 
     Source: Cho et al. (2014); Sutskever, Vinyals and Le (2014); Bahdanau, Cho and Bengio (2015); Luong, Pham and
-    Manning (2015) for the bilinear score.
+    Manning (2015) for the bilinear score; Kalchbrenner and Blunsom (2013) for convolution.
 
     Examples
     --------
@@ -51,12 +53,15 @@ class Seq2Seq(Translator, Gated):
 
     name: ClassVar[str] = "seq2seq"
     model_class: ClassVar[type] = Seq2SeqModel
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"attention": AttentionRecipe}
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"encoder": SequenceReader, "attention": AttentionRecipe}
 
+    encoder: Annotated[str | Recipe, Doc("What reads the source: recurrent layers, or stacked convolution.")] = (
+        "recurrent"
+    )
     attention: Annotated[str | Recipe, Doc("What the decoder sees of the source; see `gnomon.nn.attention`.")] = (
         "additive"
     )
-    bidirectional: Annotated[bool, Doc("Whether the source is read from both ends.")] = True
+    bidirectional: Annotated[bool, Doc("Whether recurrent layers read the source from both ends.")] = True
     n_hidden: Annotated[int, "[1, inf)", Doc("Units of each recurrent layer.")] = 128
     n_embedding: Annotated[int, "[1, inf)", Doc("Width of the tokens' embeddings.")] = 64
     teacher_forcing: Annotated[
@@ -71,7 +76,7 @@ class Seq2Seq(Translator, Gated):
     def make(self, *, source_size: int, target_size: int, dtype: str) -> Seq2SeqModel:
         return Seq2SeqModel(
             source_size, target_size, self.n_embedding, self.n_hidden, self.recipe("attention"), self.bidirectional,
-            self.reset, self.dropout, getattr(torch, dtype),
+            self.reset, self.dropout, getattr(torch, dtype), self.recipe("encoder"),
         )  # fmt: skip
 
     def make_objective(self) -> TargetLoss:
