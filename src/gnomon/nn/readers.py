@@ -7,6 +7,7 @@ A reader maps (n, T, inputs) and lengths to a list of vectors (n, T, units), one
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -60,9 +61,7 @@ class SequenceConvolution(nn.Module):
         super().__init__()
         widths = [inputs, *[units] * layers]
         self.units, self.pool, self.places = units, pool, places
-        self.layers = nn.ModuleList(
-            Conv1d(a, b, kernel, padding="same", dtype=dtype) for a, b in zip(widths[:-1], widths[1:], strict=True)
-        )
+        self.layers = nn.ModuleList(Conv1d(a, b, kernel, padding="same", dtype=dtype) for a, b in pairwise(widths))
 
     def initialize(self, noise: Noise) -> None:
         """Weights uniform by Xavier's rule of a window's inputs and outputs; biases 0."""

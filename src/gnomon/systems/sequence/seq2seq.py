@@ -23,7 +23,7 @@ class Seq2Seq(Translator, Gated):
 
     :math:`P(y \mid x) = \prod_t P(y_t \mid y_1 \dots y_{t-1}, x)`. Without attention the decoder sees the encoder's
     last state alone; with attention, at every step, the mean of all its states, weighted by how well they fit. With
-    ``encoder="convolution"`` the source is read by stacked convolution, whose outputs are pooled in place of a last state.
+    ``encoder="convolution"`` the source is read by stacked convolution, whose pooled outputs stand for the last state.
 
     Attributes
     ----------
