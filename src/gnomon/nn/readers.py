@@ -66,12 +66,12 @@ class SequenceConvolution(nn.Module):
     def initialize(self, noise: Noise) -> None:
         """Weights uniform by Xavier's rule of a window's inputs and outputs; biases 0."""
         for i, layer in enumerate(self.layers):
-            weight = layer.weight
+            weight: torch.Tensor = layer.weight  # type: ignore[assignment]
+            window = weight.new_zeros(weight.shape[2], weight.shape[0] * weight.shape[1])
+            XavierUniform().fill(window, noise.child(str(i)))
             with torch.no_grad():
-                window = torch.zeros(weight.shape[2], weight.shape[0] * weight.shape[1], dtype=weight.dtype)
-                XavierUniform().fill(window, noise.child(str(i)))
-                weight.copy_(window.T.reshape(weight.shape))
-                layer.bias.zero_()
+                weight.copy_(window.T.reshape(*weight.shape))
+                layer.bias.zero_()  # type: ignore[operator]
 
     def forward(
         self, x: torch.Tensor, state: torch.Tensor | None = None, lengths: torch.Tensor | None = None

@@ -53,8 +53,8 @@ class Seq2SeqModel(TranslationModel):
 
     The encoder is a `GRU`, or one in each direction, or stacked convolution, with states h_1 ... h_T. The decoder
     begins in :math:`s_0 = \tanh(W c)`, c the encoder's last state, or what is pooled of the states, and
-    :math:`s_t = \mathrm{GRU}([y_{t-1}, c_t], s_{t-1})`, where c_t is c or, with attention, the mean of the h weighted by
-    their scores against s_{t-1}. An affine layer of [s_t, c_t] scores the next token. Targets end with ``</s>``.
+    :math:`s_t = \mathrm{GRU}([y_{t-1}, c_t], s_{t-1})`, where c_t is c or, with attention, the mean of the h weighted
+    by their scores against s_{t-1}. An affine layer of [s_t, c_t] scores the next token. Targets end with ``</s>``.
 
     Parameters
     ----------
