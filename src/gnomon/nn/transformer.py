@@ -180,13 +180,14 @@ class _Layer(nn.Module):
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
         places: Places | None = None,
+        epsilon: float = 1e-5,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         self.norm_first = norm_first
         self.attention = MultiHeadAttention(width, heads, dropout=attention_dropout, places=places, dtype=dtype)
         self.feed_forward = FeedForward(width, inner, unit, dropout=dropout, dtype=dtype)
-        self.norm_1, self.norm_2 = (nn.LayerNorm(width, dtype=dtype) for _ in range(2))
+        self.norm_1, self.norm_2 = (nn.LayerNorm(width, epsilon, dtype=dtype) for _ in range(2))
         self.drop_1, self.drop_2 = Dropout(dropout), Dropout(dropout)
 
     def around(
@@ -237,6 +238,8 @@ class EncoderLayer(_Layer):
     attention_dropout : float in [0, 1], default 0
         Probability to drop a weight of the attention.
     places : Places, optional
+    epsilon : float in (0, inf), default 1e-5
+        Of the norms.
     dtype : torch.dtype, optional
     """
 

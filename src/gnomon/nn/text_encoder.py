@@ -1,0 +1,122 @@
+"""Encoder of texts: attention in both directions over tokens, with vectors of each token and of the whole text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from gnomon.contracts import Noise
+from gnomon.nn.attention_masks import Padding
+from gnomon.nn.dropout import Dropout
+from gnomon.nn.embedding import Embedding
+from gnomon.nn.initializers import XavierUniform, initialize
+from gnomon.nn.layers import dense
+from gnomon.nn.positions import Places
+from gnomon.nn.transformer import EncoderLayer
+
+__all__ = ["TextEncoder"]
+
+
+class TextEncoder(nn.Module):
+    r"""Layers of attention over embedded tokens, :math:`h^0_t = \mathrm{LN}(E_{w_t} + S_{s_t} + P_t)`.
+
+    A token's embedding is the sum of a vector of its own, one of its segment (the first or the second of two texts) and
+    what its place adds; every token looks at all others of its sequence, padding is not looked at. `pool` turns the
+    first token, ``<cls>``, into a vector of the whole, :math:`\tanh(W h_1 + b)`.
+
+    Parameters
+    ----------
+    n_ids : int >= 1
+        Vocabulary, the special symbols among them; ``<pad>`` is 0.
+    width : int >= 1
+        Of the layers.
+    layers : sequence of EncoderLayer
+    places : Places
+        That the layers share.
+    embedding_width : int, optional
+        Of the embedding, which is mapped to `width` where they differ (ELECTRA); `width` where left out.
+    dropout : float in [0, 1], default 0
+        Probability to drop an element of the embedding in training.
+    final_norm : bool, default False
+        Whether a norm stands behind the layers: where they have theirs before their parts.
+    epsilon : float in (0, inf), default 1e-12
+        Of the norm of the embedding.
+    pooled : bool, default True
+        Whether there is a `pool`.
+    dtype : torch.dtype, optional
+
+    Notes
+    -----
+    With the same weights it is BERT's encoder (Devlin, Chang, Lee and Toutanova 2019), and ELECTRA's. O(T D (D + T))
+    a layer for a sequence of T tokens.
+
+    Examples
+    --------
+    >>> from gnomon.nn.positions import LearnedPlaces
+    >>> encoder = TextEncoder(30, 8, [EncoderLayer(8, 2, 16, nn.GELU())], LearnedPlaces(16, 8))
+    >>> tokens = encoder(torch.tensor([[2, 7, 3, 0]]), lengths=torch.tensor([3]))
+    >>> tokens.shape, encoder.pool(tokens).shape
+    (torch.Size([1, 4, 8]), torch.Size([1, 8]))
+    """
+
+    def __init__(
+        self,
+        n_ids: int,
+        width: int,
+        layers: Sequence[EncoderLayer],
+        places: Places,
+        *,
+        embedding_width: int | None = None,
+        dropout: float = 0.0,
+        final_norm: bool = False,
+        epsilon: float = 1e-12,
+        pooled: bool = True,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        narrow = embedding_width or width
+        self.tokens = Embedding(n_ids, narrow, dtype=dtype)
+        self.segments = Embedding(2, narrow, dtype=dtype)
+        self.places = places
+        self.norm, self.drop = nn.LayerNorm(narrow, epsilon, dtype=dtype), Dropout(dropout)
+        self.widen: nn.Module = nn.Identity() if narrow == width else dense(narrow, width, dtype=dtype)
+        self.layers = nn.ModuleList(layers)
+        self.last: nn.Module = nn.LayerNorm(width, dtype=dtype) if final_norm else nn.Identity()
+        self.pooler: nn.Module = dense(width, width, dtype=dtype) if pooled else nn.Identity()
+
+    def initialize(self, noise: Noise) -> None:
+        """First values of all parameters."""
+        self.tokens.initialize(noise.child("tokens"))
+        self.segments.initialize(noise.child("segments"))
+        self.places.initialize(noise.child("places"))
+        for i, layer in enumerate(self.layers):
+            layer.initialize(noise.child(f"layers.{i}"))  # type: ignore[operator]
+        for name in ("widen", "pooler"):
+            initialize(getattr(self, name), XavierUniform(), noise.child(name))
+
+    def forward(
+        self, ids: torch.Tensor, segments: torch.Tensor | None = None, lengths: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Vectors (n, T, width) of the tokens; those at padding mean nothing.
+
+        Parameters
+        ----------
+        ids, segments : int64 tensors of shape (n, T)
+            Segments of 0 or 1; all 0 where left out.
+        lengths : int64 tensor of shape (n,), optional
+            Tokens of each sequence; T where left out.
+        """
+        mask: Any = None if lengths is None else Padding(lengths)
+        x = self.tokens(ids) + self.segments(torch.zeros_like(ids) if segments is None else segments)
+        x = self.widen(self.drop(self.norm(self.places(x))))
+        for layer in self.layers:
+            x = layer(x, mask)
+        found: torch.Tensor = self.last(x)
+        return found
+
+    def pool(self, tokens: torch.Tensor) -> torch.Tensor:
+        """A vector (n, width) of each sequence, from what `forward` gave."""
+        return torch.tanh(self.pooler(tokens[:, 0]))
