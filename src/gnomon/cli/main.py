@@ -43,6 +43,7 @@ VERBS = {
     "explain": "Coefficients, and what each column is worth: gnomon explain RUN [DATA].",
     "recommend": "Items that users would like: gnomon recommend RUN --user ID -k 10.",
     "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
+    "generate": "Texts that a language model writes: gnomon generate RUN --prompt TEXT.",
     "blind": "Can people tell samples from data: gnomon blind make RUN --out FOLDER.",
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
     "search": "Hyper-parameters chosen by trials: gnomon search SYSTEM DATA --trials 50.",
@@ -58,7 +59,7 @@ VERBS = {
 """Verbs that work, each with its line of help; the body of one is ``gnomon.cli.VERB:command``."""
 WAITED_FOR = (
     "evaluate", "predict", "show", "score", "transform", "impute", "denoise", "components", "explain", "recommend",
-    "sample", "diagnose", "report",
+    "sample", "generate", "diagnose", "report",
 )  # fmt: skip
 """Those without progress of their own, some of which take long: they say for how long they have been at work."""
 

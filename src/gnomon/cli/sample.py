@@ -14,6 +14,7 @@ from gnomon.cli.fitted import ask, lacks
 from gnomon.cli.sample_chains import along_chains
 from gnomon.cli.sample_options import PARAMETERS, arguments_of, drawing_options
 from gnomon.cli.write import PICTURES, SOUNDS, TABLES, TEXTS, check_out, write_picture, write_rows
+from gnomon.cli.writing_options import writing_options
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.runs.folder import RunFolder
 
@@ -48,13 +49,7 @@ EVERY = 1000
     "by default.",
 )  # fmt: skip
 @click.option("--prompt", metavar="TEXT", help="Sentences of a language model that begin with this.")
-@click.option("--temperature", type=float, metavar="T", help="Of sentences: below 1 surer, above 1 more varied.")
-@click.option("--top-k", type=click.IntRange(1), metavar="K", help="Of sentences: only the K likeliest next tokens.")
-@click.option("--top-p", type=float, metavar="P", help="Of sentences: only the likeliest tokens that reach P together.")
-@click.option(
-    "--max-length", type=click.IntRange(0), metavar="N", help="Of sentences: tokens, at most.  [default: 100]"
-)
-@click.option("--unknown", type=click.Choice(["write", "avoid"]), help="Of sentences: what to do with <unk>.  [write]")
+@writing_options
 @click.option("--rate", type=click.IntRange(1), metavar="HZ", help="Of a .wav: values of a row per second.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(

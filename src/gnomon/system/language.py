@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
-from gnomon.contracts import NextToken
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.examples import Examples
 from gnomon.data.sequences import Tokens, held
@@ -247,46 +246,110 @@ class LanguageModel(System):
         UserValueError
             A method that there is not, more sentences than the search keeps.
         """
+        return self.generate_each(
+            [prompt], n, method=method, random_state=random_state, max_length=max_length, temperature=temperature,
+            top_k=top_k, top_p=top_p, width=width, length_penalty=length_penalty, unknown=unknown,
+        )[0]  # fmt: skip
+
+    @checked
+    def generate_each(
+        self,
+        prompts: Sequence[str | Sequence[str]],
+        n: int = 1,
+        *,
+        method: Method = "sample",
+        random_state: Any = None,
+        max_length: int = 100,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        width: int = 5,
+        length_penalty: float = 0.75,
+        unknown: Literal["write", "avoid"] = "write",
+        watch: Callable[[int, str], None] | None = None,
+    ) -> list[list[str]]:
+        """Sentences that begin with each of some prompts, which are written together.
+
+        Parameters
+        ----------
+        prompts : list of str or of lists of tokens
+        n : int
+            How many of each prompt.
+        method, random_state, max_length, temperature, top_k, top_p, width, length_penalty, unknown
+            See `generate`.
+        watch : callable, optional
+            Called with the number of a sentence, counted over all prompts, and what it says so far, after every token
+            of it; a beam search has nothing to say before its end.
+
+        Returns
+        -------
+        list of lists of str
+
+        Raises
+        ------
+        UserValueError
+            As `generate`, and one string in place of a list.
+        """
         if unknown not in ("write", "avoid"):
             raise UserValueError.must("unknown", "be 'write' or 'avoid'", unknown)
+        if isinstance(prompts, str):
+            raise UserValueError.must("prompts", "be a list of prompts", prompts)
+        n, max_length, width = how_many(n), how_many(max_length, "max_length"), _kept(method, n, width)
+        domain, end = self.known_domain(), EOS if self.predicts_ends else None
+        begun = [domain.tokens(prompt, "prompt") for prompt in prompts]
+        contexts = [[BOS, *self._ids(prompt)] for prompt in prompts]
+        for context, prompt in zip(contexts, prompts, strict=True):
+            self._next(context, prompt)
         model = self.model_ if unknown == "write" else Excluding(self.model_, (UNKNOWN,))
-        n, max_length = how_many(n), how_many(max_length, "max_length")
-        context, end = [BOS, *self._ids(prompt)], EOS if self.predicts_ends else None
-        self._next(context, prompt)
-        if method == "sample":
-            drawn = ancestral(
-                model, [context] * n, Noise(seed_of(random_state), "sample"), max_length=max_length,
-                vocabulary_size=len(self.vocabulary_), end=end, temperature=temperature, top_k=top_k, top_p=top_p,
-            )  # fmt: skip
-            rows = list(drawn)
-        elif method in ("greedy", "beam"):
-            width = 1 if method == "greedy" else how_many(width, "width")
-            if n > width:
-                raise UserValueError(f"n must be at most {width}, got {n}", "n", f"{method} search keeps {width}")
-            rows = self._searched(model, context, n, method, width, max_length, length_penalty, end)
+        tell = None if watch is None else self._telling(begun, n, watch)
+        if method == "beam":
+            beams = beam_search(
+                model, contexts, width, max_length=max_length, end=end, alpha=length_penalty, n_best=max(1, n)
+            )
+            found = [[np.array(one.tokens, np.int64) for one in beam[:n]] for beam in beams]
         else:
-            raise UserValueError.must("method", "be one of sample, greedy, beam", method)
-        domain = self.known_domain()
-        begin = domain.tokens(prompt, "prompt")
-        texts = [self.vocabulary_.decode(row[(row >= 0) & (row != EOS)]) for row in rows]
-        return [domain.text([*begin, *tokens]) for tokens in texts]
+            each = [context for context in contexts for _ in range(n)]
+            if method == "greedy":
+                rows = greedy(model, each, max_length=max_length, end=end, watch=tell)[0]
+            else:
+                rows = ancestral(
+                    model, each, Noise(seed_of(random_state), "sample"), max_length=max_length,
+                    vocabulary_size=len(self.vocabulary_), end=end, temperature=temperature, top_k=top_k, top_p=top_p,
+                    watch=tell,
+                )  # fmt: skip
+            found = [list(rows[i * n : (i + 1) * n]) for i in range(len(prompts))]
+        words = self.vocabulary_.decode
+        return [
+            [domain.text([*begin, *words(row[(row >= 0) & (row != EOS)])]) for row in some]
+            for begin, some in zip(begun, found, strict=True)
+        ]
 
-    def _searched(
-        self,
-        model: NextToken,
-        context: list[int],
-        n: int,
-        method: str,
-        width: int,
-        max_length: int,
-        alpha: float,
-        end: int | None,
-    ) -> list[NDArray[np.int64]]:
-        if method == "greedy":
-            return list(greedy(model, [context], max_length=max_length, end=end)[0])[:n]
-        best = beam_search(model, [context], width, max_length=max_length, end=end, alpha=alpha, n_best=n)[0]
-        return [np.array(one.tokens, np.int64) for one in best]
+    def _telling(self, begun: list[list[str]], n: int, watch: Callable[[int, str], None]) -> Any:
+        """What a search tells of its tokens, as the texts so far."""
+        domain, so_far = self.known_domain(), [[*begin] for begin in begun for _ in range(n)]
+
+        def tell(rows: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
+            for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
+                if token >= 0 and token != EOS:
+                    so_far[row] += self.vocabulary_.decode(np.array([token]))
+                    watch(row, domain.text(so_far[row]))
+
+        return tell
 
     def _ids(self, context: str | Sequence[str]) -> list[int]:
         check_is_fitted(self)
         return [int(i) for i in self.vocabulary_.encode(self.known_domain().tokens(context, "context"))]
+
+
+def _kept(method: str, n: int, width: int) -> int:
+    """How many sentences a search keeps, which must be enough."""
+    if method == "sample":
+        return n
+    if method not in ("greedy", "beam"):
+        raise UserValueError.must("method", "be one of sample, greedy, beam", method)
+    width = 1 if method == "greedy" else how_many(width, "width")
+    if width < 1:
+        raise UserValueError.must("width", "be at least 1", width)
+    if n > width:
+        raise UserValueError(f"n must be at most {width}, got {n}", "n", f"{method} search keeps {width}")
+    return width

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ def ancestral(
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
+    watch: Callable[[NDArray[np.int64], NDArray[np.int64]], None] | None = None,
 ) -> NDArray[np.int64]:
     """Draw a continuation of each prompt.
 
@@ -67,6 +68,8 @@ def ancestral(
         A token that ends its sequence; it is kept.
     temperature, top_k, top_p
         See `gnomon.inference.decoding.filters.filtered`.
+    watch : callable, optional
+        Called after every step with the numbers of the sequences that got a token, and these tokens.
 
     Returns
     -------
@@ -89,6 +92,8 @@ def ancestral(
             u = noise.take(rows).at(t).uniform((rows.size,), like=np.zeros(1))
             tokens = categorical(values, u)
             drawn[rows, t] = tokens
+            if watch is not None:
+                watch(rows, tokens)
             ends = (tokens < 0) | (tokens == (-1 if end is None else end)) | (t + 1 >= limits[rows])
             goes_on = np.flatnonzero(~ends)
             if not goes_on.size:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,12 @@ __all__ = ["greedy"]
 
 
 def greedy(
-    model: NextToken, prompts: Sequence[Sequence[int]], *, max_length: int | NDArray[np.int64], end: int | None
+    model: NextToken,
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_length: int | NDArray[np.int64],
+    end: int | None,
+    watch: Callable[[NDArray[np.int64], NDArray[np.int64]], None] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The most probable next token after each prompt, over and over; it may miss the most probable sequence.
 
@@ -26,6 +31,8 @@ def greedy(
         Most tokens to add to each.
     end : int or None
         A token that ends its sequence; it is kept.
+    watch : callable, optional
+        Called after every step with the numbers of the sequences that got a token, and these tokens.
 
     Returns
     -------
@@ -55,6 +62,8 @@ def greedy(
         possible = gain > -np.inf
         tokens[rows[possible], t] = last[possible]
         log_prob[rows[possible]] += gain[possible]
+        if watch is not None:
+            watch(rows[possible], last[possible])
         goes_on = np.flatnonzero(possible & (last != (-1 if end is None else end)) & (t + 1 < limits[rows]))
         if not goes_on.size:
             break
