@@ -11,6 +11,7 @@ from gnomon.cli import completion, output
 from gnomon.cli.fitted import KEEP, Query, ask, having, kept, lacks
 from gnomon.cli.form import with_form
 from gnomon.cli.predict_pixels import is_folder, predict_pixels
+from gnomon.cli.predict_texts import predict_texts, text_options
 from gnomon.cli.versions import answering, versions_options
 from gnomon.cli.write import TABLES, as_columns, beside, check_out, write_table
 from gnomon.errors import UserTypeError, UserValueError
@@ -27,18 +28,20 @@ OUT = "A new .csv, .parquet or .npy file; of labels of pixels also a folder. Sta
 @click.option("--keep", metavar="A,B,...", help=KEEP)
 @click.option("--proba", is_flag=True, help="Probabilities of all classes or components beside the likeliest.")
 @click.option("--std", is_flag=True, help="The standard deviation of each number too, noise included.")
+@text_options
 @versions_options
 @click.option("--out", metavar="FILE", help=OUT)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
     run: str, data: str, columns: str | None, keep: str | None, proba: bool, std: bool, versions: str | None,
-    combine: str | None, out: str | None, as_json: bool,
+    combine: str | None, out: str | None, as_json: bool, n_best: int | None, rescore: tuple[str, ...], tune: str | None,
 ) -> None:  # fmt: skip
     """Predict the label, number or component of each row of DATA with the model in the folder RUN.
 
     DATA is a built-in set, a file, a folder of images or a single image. Columns are found by their names; other
     columns of DATA, such as known labels, are left out. A model that labels pixels takes images of any size, writes a
-    mask for each of them where --out is a folder, and else what fraction of each image its classes cover.
+    mask for each of them where --out is a folder, and else what fraction of each image its classes cover. A model that
+    translates writes a target to each source, or several.
     """
     if not is_folder(out):
         check_out(out, TABLES)
@@ -52,6 +55,12 @@ def command(
         predict_pixels(run, data, system, out=out, proba=proba, as_json=as_json, refused=refused)
         return
     check_out(out, TABLES)
+    if n_best or rescore or tune:
+        refuse = {"--columns": columns, "--proba": proba, "--std": std}
+        for option in (name for name, value in refuse.items() if value):
+            raise UserTypeError(f"{option} does not go with several targets to a source", option, "leave it out")
+        predict_texts(run, data, system, n_best=n_best, rescore=rescore, tune=tune, keep=keep, out=out, as_json=as_json)
+        return
     _check(system, run, proba, std)
     query = ask(run, data, system, columns=columns)
     found, spread = _answers(query, std)

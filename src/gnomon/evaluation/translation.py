@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gnomon.data.text import Unit, tokenize
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
 
-__all__ = ["bleu", "translation_scores"]
+__all__ = ["bleu", "sentence_bleu", "translation_scores"]
 
 RESAMPLES = 200
 
@@ -62,11 +63,7 @@ def bleu(
             f"there must be one reference per translation, got {len(references)} for {len(translations)}", "references",
             "give lists of one length",
         )  # fmt: skip
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-    except ImportError:
-        raise UserValueError("BLEU needs sacrebleu", "bleu", "run: pip install sacrebleu") from None
-    metric = BLEU(tokenize=tokenizer, effective_order=False)
+    metric = _sacrebleu()(tokenize=tokenizer, effective_order=False)
     value = metric.corpus_score(list(translations), [list(references)])
     statistics = np.array(metric._extract_corpus_statistics(list(translations), [list(references)]), np.int64)
     n = len(statistics)
@@ -77,6 +74,30 @@ def bleu(
         round(float(value.score), 10), stderr, unit="BLEU", data_space=f"translations, tokens by {tokenizer}",
         name="bleu", n=n,
     )  # fmt: skip
+
+
+def sentence_bleu(translations: Sequence[str], references: Sequence[str], unit: Unit) -> NDArray[np.float64]:
+    """BLEU of each translation by itself, in [0, 100], on tokens of a unit, by sacrebleu's sentence score.
+
+    Orders for which a translation is too short are left out. No measure of a system: it favors other translations than
+    BLEU of a corpus does, but it has a value for each.
+
+    Examples
+    --------
+    >>> sentence_bleu(["abcde", "xy"], ["abcde", "zz"], "char").round(6).tolist()
+    [100.0, 0.0]
+    """
+    metric = _sacrebleu()(tokenize="none", effective_order=True)
+    sides = ([" ".join(tokenize(one, unit)) for one in side] for side in (translations, references))
+    return np.array([metric.sentence_score(a, [b]).score for a, b in zip(*sides, strict=True)], np.float64)
+
+
+def _sacrebleu() -> Any:
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError:
+        raise UserValueError("BLEU needs sacrebleu", "bleu", "run: pip install sacrebleu") from None
+    return BLEU
 
 
 def translation_scores(translations: Sequence[str], references: Sequence[str], unit: Unit) -> dict[str, Score]:

@@ -12,7 +12,7 @@ from gnomon.contracts import NextToken, State
 from gnomon.errors import UserValueError
 from gnomon.inference.decoding.filters import best
 
-__all__ = ["Hypothesis", "beam_search"]
+__all__ = ["STEEPEST", "Hypothesis", "beam_search"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

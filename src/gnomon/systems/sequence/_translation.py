@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
 from gnomon.inference.decoding.ancestral import ancestral
-from gnomon.inference.decoding.beam import beam_search
+from gnomon.inference.decoding.beam import STEEPEST, beam_search
 from gnomon.inference.decoding.greedy import greedy
 from gnomon.numeric.given import checked
 from gnomon.numeric.noise import Noise, seed_of
@@ -244,33 +244,108 @@ class Translator(ByGradient, HasDtype):
         """
         if method not in ("beam", "greedy", "sample"):
             raise UserValueError.must("method", "be one of beam, greedy, sample", method)
-        sources = self._sources(X)
+        sources, noise = self._sources(X), Noise(seed_of(random_state), "sample")
+        width, texts = how_many(width, "width"), list[str]()
+        for some, limits, begin in self._some(sources, max_length):
+            part = noise.part(begin, begin + len(some))
+            ids = self._search(some, method, width, length_penalty, limits, part)
+            texts += [self._written(row) for row in ids]
+        return texts
+
+    @checked
+    def propose(
+        self, X: Any, *, n_best: int = 10, width: int | None = None, length_penalty: float = 0.75,
+        max_length: int | None = None,
+    ) -> list[list[str]]:  # fmt: skip
+        """Several targets of each source by a beam search, best first: what `gnomon.tasks.rescoring.rescore` takes.
+
+        Parameters
+        ----------
+        X : list of str, of lists of tokens, or of pairs
+            Of pairs, which are tuples, the sources are taken.
+        n_best : int, at least 1
+            Targets at most; fewer where the beam ends with fewer, or two are written alike.
+        width : int, optional
+            Of the beam; `n_best` where left out.
+        length_penalty, max_length
+            As of `translate`.
+        """
+        n_best = how_many(n_best, "n_best")
+        wide = n_best if width is None else how_many(width, "width")
+        found: list[list[str]] = []
+        for some, limits, _ in self._some(self._sources(X), max_length):
+            beams = self._beams(some, wide, length_penalty, limits, n_best)
+            found += [list(dict.fromkeys(self._written(row) for row in rows)) for rows in beams]
+        return found
+
+    def rank(self, source: Any, candidates: Any, *, length_penalty: float = 0.0) -> list[Any]:
+        """Candidates of a source by log P(candidate | source) / tokens**length_penalty, best first.
+
+        Parameters
+        ----------
+        source : str or list of tokens
+        candidates : list of str or of lists of tokens
+        length_penalty : float in [-100, 100], default 0.0
+            A candidate's tokens are counted with its end; 0 compares log probabilities, which favors short ones.
+
+        Returns
+        -------
+        list
+            The candidates; those of equal scores keep their order.
+
+        Notes
+        -----
+        Tokens that the fit has not seen are all read as ``<unk>``, so that candidates which differ in them alone tie.
+        """
+        if not -STEEPEST <= length_penalty <= STEEPEST:
+            raise UserValueError.must("length_penalty", f"be from {-STEEPEST} to {STEEPEST}", length_penalty)
+        rows = listed(candidates, "candidates", "a list of targets", "give strings or lists of tokens")
+        if not rows:
+            return []
+        # each once: those that are equal score equally, wherever they stand
+        keys = [one if isinstance(one, str) else tuple(one) for one in rows]
+        once = dict(zip(keys, rows, strict=True))
+        fields = self._rows([(source, one) for one in once.values()])
+        scores = self.model_.log_prob(fields["source"], fields["target"])
+        scores = dict(zip(once, scores / (fields["target"].lengths + 1.0) ** length_penalty, strict=True))
+        return [rows[i] for i in sorted(range(len(rows)), key=lambda i: -scores[keys[i]])]
+
+    def _some(self, sources: Ragged, max_length: int | None) -> Iterator[tuple[Ragged, NDArray[np.int64], int]]:
+        """Some of the sources after some, with the greatest lengths of their targets, and the place of the first.
+
+        Of each its own: a translation does not depend on what else is translated.
+        """
         most = None if max_length is None else how_many(max_length, "max_length")
-        noise = Noise(seed_of(random_state), "sample")
-        texts: list[str] = []
         for begin in range(0, len(sources), ROWS):
             some = sources.take(slice(begin, begin + ROWS))
-            # of each its own: a translation does not depend on what else is translated
-            limits = 2 * some.lengths + 10 if most is None else np.full(len(some), most)
-            ids = self._search(
-                some, method, how_many(width, "width"), length_penalty, limits, noise.part(begin, begin + len(some))
-            )
-            texts += [detokenize(self.target_vocabulary_.decode(row[row != EOS]), self.unit) for row in ids]
-        return texts
+            yield some, 2 * some.lengths + 10 if most is None else np.full(len(some), most), begin
+
+    def _written(self, row: Any) -> str:
+        row = np.asarray(row, np.int64)
+        return detokenize(self.target_vocabulary_.decode(row[row != EOS]), self.unit)
 
     def _search(
         self, sources: Ragged, method: str, width: int, alpha: float, limits: NDArray[np.int64], noise: Any
-    ) -> list[NDArray[np.int64]]:
-        model, prompts = self.model_.given(sources), [[BOS]] * len(sources)
+    ) -> list[Any]:
         if method == "beam":
-            beams = beam_search(model, prompts, width, max_length=limits, end=EOS, alpha=alpha)
-            return [np.array(best[0].tokens if best else (), np.int64) for best in beams]
+            return [rows[0] for rows in self._beams(sources, width, alpha, limits, 1)]
+        model, prompts = self.model_.given(sources), [[BOS]] * len(sources)
         if method == "greedy":
             rows, _ = greedy(model, prompts, max_length=limits, end=EOS)
         else:
             # the whole batch is drawn together: its memory is one with the decoder's
             rows = ancestral(model, prompts, noise, max_length=limits, vocabulary_size=1, end=EOS)
         return [row[row >= 0] for row in rows]
+
+    def _beams(
+        self, sources: Ragged, width: int, alpha: float, limits: NDArray[np.int64], n_best: int
+    ) -> list[list[Any]]:
+        """The best targets of each source, as ids; an empty one where none may have a token."""
+        prompts = [[BOS]] * len(sources)
+        found = beam_search(
+            self.model_.given(sources), prompts, width, max_length=limits, end=EOS, alpha=alpha, n_best=n_best
+        )
+        return [[one.tokens for one in best] or [()] for best in found]
 
     def _sources(self, X: Any) -> Ragged:
         from sklearn.utils.validation import check_is_fitted
