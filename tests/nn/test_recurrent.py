@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, reverse
+from gnomon.nn.recurrent import GRU, LSTM, RNN, Bidirectional, DelayedGRU, reverse
 from gnomon.numeric.noise import Noise
 
 F64 = torch.float64
@@ -39,6 +39,7 @@ LAYERS = {
     "identity": lambda: RNN(3, 4, lambda z: z, dtype=F64),
     "gru": lambda: GRU(3, 4, dtype=F64),
     "gru-before": lambda: GRU(3, 4, reset="before", dtype=F64),
+    "lstm": lambda: LSTM(3, 4, dtype=F64),
     "delayed": lambda: DelayedGRU(3, 4, dtype=F64),
 }
 
@@ -134,6 +135,60 @@ def test_gru_worked_by_hand_with_both_places_of_the_reset_gate():
     assert torch.allclose(before(x)[0], after(x)[0])
     theirs = torchs(torch.nn.GRU, 3, 4)  # acts after the product
     assert torch.allclose(GRU.from_torch(theirs)(x)[0], theirs(x)[0])
+
+
+@pytest.mark.spec("DLN-187", "NLP-28")
+def test_lstm_worked_by_hand_and_torchs():
+    gates = {"i": (0.5, 0.5), "f": (1.0, 0.0), "g": (1.0, 1.0), "o": (0.0, 1.0)}
+    scalar = LSTM(1, 1, dtype=F64)
+    with torch.no_grad():
+        scalar.weight_x.copy_(torch.tensor([[x] for x, _ in gates.values()]))
+        scalar.weight_h.copy_(torch.tensor([[h] for _, h in gates.values()]))
+    h, c = scalar.step(torch.tensor([[1.0]], dtype=F64), torch.tensor([[0.5, 0.2]], dtype=F64))[0].tolist()
+    assert (c, h) == (pytest.approx(0.760969, abs=5e-7), pytest.approx(0.399399, abs=5e-7))
+    theirs = torchs(torch.nn.LSTM, 3, 4)
+    layer, x, state = LSTM.from_torch(theirs), inputs(3, 7, 3), inputs(3, 8, seed=6)
+    outputs, (h, c) = theirs(x, tuple(part[None] for part in state.chunk(2, 1)))
+    found, last = layer(x, state)
+    assert torch.allclose(found, outputs) and torch.allclose(last, torch.cat([h[0], c[0]], 1))
+    stepped = state
+    for t in range(7):
+        stepped = layer.step(x[:, t], stepped)
+        assert torch.allclose(stepped[:, :4], outputs[:, t])
+    assert torch.allclose(stepped, last)
+
+
+@pytest.mark.spec("DLN-187", "NLP-28")
+def test_a_cell_that_forgets_nothing_and_a_new_layer_that_forgets_little():
+    layer = LSTM(1, 2, dtype=F64)
+    with torch.no_grad():
+        layer.bias[:2], layer.bias[2:4] = -1e3, 1e3  # i = 0, f = 1
+    c = torch.tensor([[0.3, -7.0]], dtype=F64)
+    _, last = layer(inputs(1, 1000, 1), torch.cat([torch.zeros_like(c), c], 1))
+    assert torch.equal(last[:, 2:], c)
+    layer.initialize(Noise(0, "test"))
+    assert layer.bias.tolist() == [0, 0, 1, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.spec("NLP-30")
+def test_both_directions_are_torchs_with_packed_lengths():
+    theirs = torchs(torch.nn.LSTM, 3, 4, bidirectional=True)
+    layers = []
+    for suffix in ("l0", "l0_reverse"):
+        one = LSTM(3, 4, dtype=F64)
+        with torch.no_grad():
+            one.weight_x.copy_(getattr(theirs, f"weight_ih_{suffix}"))
+            one.weight_h.copy_(getattr(theirs, f"weight_hh_{suffix}"))
+            one.bias.copy_(getattr(theirs, f"bias_ih_{suffix}") + getattr(theirs, f"bias_hh_{suffix}"))
+        layers.append(one)
+    x, lengths = inputs(3, 6, 3), torch.tensor([6, 2, 4])
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    expected, (h, c) = theirs(packed)
+    outputs, last = Bidirectional(*layers)(x, None, lengths)
+    assert torch.allclose(outputs, torch.nn.utils.rnn.pad_packed_sequence(expected, batch_first=True)[0])
+    assert torch.allclose(last, torch.cat([h[0], c[0], h[1], c[1]], 1))
+    tied = Bidirectional(layers[0], layers[0])  # reading backward swaps the halves
+    assert torch.allclose(tied(reverse(x))[0], reverse(tied(x)[0].roll(4, 2)))
 
 
 @pytest.mark.spec("NLP-27")
@@ -252,4 +307,5 @@ def test_initial_weights_come_from_their_address(name):
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
     for part in one.weight_h.detach().split(4):
         assert torch.allclose(part @ part.T, torch.eye(4, dtype=F64), atol=1e-12)
-    assert (one.bias == 0).all() and (one.weight_x != 0).all()
+    assert name == "lstm" or (one.bias == 0).all()  # whose forget gates begin open
+    assert (one.weight_x != 0).all()

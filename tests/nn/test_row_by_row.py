@@ -39,7 +39,7 @@ from gnomon.nn.norms import GroupNorm, local_response
 from gnomon.nn.pooling import AdaptivePool, AveragePooling, GlobalPool, MaxPooling, SpatialPyramid, StochasticPool2d
 from gnomon.nn.positions import LearnedPlaces, Places, RelativePlaces, RotaryPlaces, SinusoidalPlaces
 from gnomon.nn.readers import ConvolutionReader
-from gnomon.nn.recurrent import GRU, RNN, Bidirectional, DelayedGRU, Recurrent
+from gnomon.nn.recurrent import GRU, LSTM, RNN, Bidirectional, DelayedGRU, Recurrent
 from gnomon.nn.residual import bottleneck_block
 from gnomon.nn.separable import SeparableConv2d
 from gnomon.nn.shuffle import shuffle_unit
@@ -149,6 +149,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "unpooling": (lambda: Unpool2d(2), (IMAGES,)),
     "rnn": (lambda: RNN(3, 4, dtype=F64), SEQUENCE), "gru": (lambda: GRU(3, 4, dtype=F64), SEQUENCE),
     "gru, reset before": (lambda: GRU(3, 4, reset="before", dtype=F64), SEQUENCE),
+    "lstm": (lambda: LSTM(3, 4, dtype=F64), SEQUENCE),
     "delayed gru": (lambda: DelayedGRU(3, 4, dtype=F64), SEQUENCE),
     "bidirectional": (lambda: Bidirectional(GRU(3, 4, dtype=F64), RNN(3, 2, dtype=F64)), SEQUENCE),
     "sequence convolution": (lambda: ConvolutionReader(2, 3, "max").build(3, 4, dtype=F64), SEQUENCE),

@@ -20,6 +20,13 @@ ENTRIES = (
         {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
     ),
     Entry(
+        "lstm-lm", "Long short-term memory language model", "长短期记忆语言模型", "model",
+        ("language",), "gnomon.systems.sequence.lstm_lm:LSTMLM",
+        "Hochreiter and Schmidhuber 1997; Sundermeyer, Schlüter and Ney 2012",
+        ("DLN-187", "NLP-28"),
+        {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
+    ),
+    Entry(
         "transformer-lm", "Transformer language model", "Transformer 语言模型", "model",
         ("language",), "gnomon.systems.sequence.transformer_lm:TransformerLM",
         "Vaswani et al. 2017; Radford et al. 2018",

@@ -185,6 +185,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "ngram": "n元模型 N元文法 二元语法 三元语法 bigram trigram markov 马尔可夫 马尔科夫",
     "rnn-lm": "RNN 循环神经网络 递归神经网络",
     "gru-lm": "GRU RNN 循环神经网络 门控循环单元",
+    "lstm-lm": "LSTM RNN 循环神经网络 长短期记忆网络 语言模型",
     "nadaraya-watson": "kernel smoother local average attention pooling 核平滑 核回归 注意力汇聚 非参数回归",
     "transformer": "encoder decoder self-attention 编码器解码器 自注意力 机器翻译 变换器",
     "longformer-lm": "sliding window dilated attention long documents 滑动窗口注意力 长文本 语言模型",

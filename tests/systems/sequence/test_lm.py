@@ -13,9 +13,9 @@ from gnomon.data.batches import Batches
 from gnomon.data.counting import BOS, EOS
 from gnomon.data.examples import Examples, Ragged
 from gnomon.data.layouts import Lanes
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.decoding.ancestral import ancestral
-from gnomon.nn.recurrent import GRU, RNN
+from gnomon.nn.recurrent import GRU, LSTM, RNN, Bidirectional
 from gnomon.numeric.noise import Noise
 from gnomon.systems.sequence._lm import NextTokenLoss, bordered
 from gnomon.systems.sequence._model import RecurrentLanguageModel
@@ -35,7 +35,7 @@ def model(layer=GRU, size=5, seed=0):
     return made
 
 
-@pytest.mark.parametrize("layer", [RNN, GRU])
+@pytest.mark.parametrize("layer", [RNN, GRU, LSTM])
 def test_all_sentences_of_a_tiny_vocabulary_and_the_unfinished_sum_to_1(layer):
     made = model(layer)  # <unk>, two words, the end
     words, L = [0, 3, 4], 4
@@ -47,8 +47,14 @@ def test_all_sentences_of_a_tiny_vocabulary_and_the_unfinished_sum_to_1(layer):
     assert total + unfinished == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.spec("NLP-30")
+def test_a_layer_that_sees_what_it_foretells_is_refused():
+    with pytest.raises(UserTypeError, match="must be one that reads forward, got Bidirectional"):
+        RecurrentLanguageModel(5, 3, Bidirectional(RNN(3, 2), RNN(3, 2)))
+
+
 @pytest.mark.spec("NLP-21")
-@pytest.mark.parametrize("layer", [RNN, GRU])
+@pytest.mark.parametrize("layer", [RNN, GRU, LSTM])
 def test_the_chain_rule_step_by_step_causality_and_padding(layer):
     made = model(layer)
     rows = [[3, 4, 0, 3], [], [4], [3, 3, 3, 4, 4, 0, 4]]
@@ -97,7 +103,7 @@ def test_the_chain_rule_step_by_step_causality_and_padding(layer):
     assert wanted != fitted.generate("a", 20, random_state=7, max_length=4)
 
 
-@pytest.mark.parametrize("layer", [RNN, GRU])
+@pytest.mark.parametrize("layer", [RNN, GRU, LSTM])
 def test_gradients_of_the_truncated_loss_are_those_of_finite_differences(layer):
     """The window's loss as a function of the weights, the state it began in held fixed."""
     made = model(layer)
@@ -128,7 +134,7 @@ def test_gradients_of_the_truncated_loss_are_those_of_finite_differences(layer):
 
 
 @pytest.mark.spec("DLN-184")
-@pytest.mark.parametrize("layer", [RNN, GRU])
+@pytest.mark.parametrize("layer", [RNN, GRU, LSTM])
 def test_states_carried_over_are_one_long_pass(layer):
     made = model(layer)
     text = Ragged.of([list(np.random.default_rng(1).integers(3, 5, 90))])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, Noise, State
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.text import Vocabulary
+from gnomon.errors import UserTypeError
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.embedding import Embedding
 from gnomon.nn.initializers import XavierUniform, initialize
@@ -154,6 +155,9 @@ class RecurrentLanguageModel(NetworkLanguageModel):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__(vocabulary_size)
+        if not isinstance(layer, Recurrent):
+            what = f"layer must be one that reads forward, got {type(layer).__name__}"
+            raise UserTypeError(what, "layer", "a layer that reads backward too sees the tokens that it foretells")
         self.embedding = Embedding(vocabulary_size, width, dtype=dtype)
         self.layer = layer
         self.drop_in, self.drop_out = Dropout(dropout), Dropout(dropout)
