@@ -44,6 +44,7 @@ from gnomon.nn.residual import bottleneck_block
 from gnomon.nn.separable import SeparableConv2d
 from gnomon.nn.shuffle import shuffle_unit
 from gnomon.nn.stages import DenseBlock
+from gnomon.nn.text_encoder import TextEncoder
 from gnomon.nn.transformer import DecoderLayer, EncoderLayer, MultiHeadAttention, _Layer
 from gnomon.nn.unshared import LocallyConnected2d, PlacedKernels, TiledConv2d
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
@@ -118,6 +119,11 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dense": (lambda: dense(6, 4, dtype=F64), (ROWS,)), "phm": (lambda: PHM(6, 4, 2, dtype=F64), (ROWS,)),
     "masked": (lambda: masked(6, 4, dtype=F64), (ROWS,)),
     "tied head": (lambda: TiedHead(Embedding.from_pretrained(normal(5, 6).numpy()), 1), (ROWS,)),
+    "text encoder": (
+        lambda: TextEncoder(6, 4, [EncoderLayer(4, 2, 5, nn.ReLU(), dtype=F64)], LearnedPlaces(9, 4, dtype=F64),
+                            dropout=0.1, dtype=F64),
+        (IDS,),
+    ),
     "embedding": (lambda: Embedding(6, 3, padding=0, dtype=F64), (IDS,)),
     "perceptron": (Scores, (ROWS,)),
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),
