@@ -93,6 +93,7 @@ from gnomon.systems.recommend.pmf import PMF as PMF
 from gnomon.systems.recommend.rating_rbm import RatingRBM as RatingRBM
 from gnomon.systems.sequence.gru_lm import GRULM as GRULM
 from gnomon.systems.sequence.longformer_lm import LongformerLM as LongformerLM
+from gnomon.systems.sequence.lstm_lm import LSTMLM as LSTMLM
 from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
 from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq
 from gnomon.systems.sequence.transformer import Transformer as Transformer
