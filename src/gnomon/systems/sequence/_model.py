@@ -150,7 +150,7 @@ class RecurrentLanguageModel(NetworkLanguageModel):
         self,
         vocabulary_size: int,
         width: int,
-        layer: Recurrent,
+        layer: nn.Module,
         dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
@@ -159,7 +159,7 @@ class RecurrentLanguageModel(NetworkLanguageModel):
             what = f"layer must be one that reads forward, got {type(layer).__name__}"
             raise UserTypeError(what, "layer", "a layer that reads backward too sees the tokens that it foretells")
         self.embedding = Embedding(vocabulary_size, width, dtype=dtype)
-        self.layer = layer
+        self.layer: Recurrent = layer
         self.drop_in, self.drop_out = Dropout(dropout), Dropout(dropout)
         self.head = dense(layer.units, vocabulary_size - 1, dtype=dtype)
 
