@@ -150,7 +150,7 @@ class RecurrentLanguageModel(NetworkLanguageModel):
         self,
         vocabulary_size: int,
         width: int,
-        layer: nn.Module,
+        layer: torch.nn.Module,
         dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
