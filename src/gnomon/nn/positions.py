@@ -188,14 +188,29 @@ class RotaryPlaces(Places):
         speed = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
         self.register_buffer("speed", speed, persistent=False)
         self.dtype = dtype or torch.get_default_dtype()
+        self._last: tuple[torch.Tensor, int, torch.Tensor] | None = None
 
-    def turn(self, x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-        """Pairs of neighboring columns turned."""
+    def waves(self, at: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """exp(i angle) at places, (T, d / 2) or (n, 1, T, d / 2), made once for all layers of a pass."""
+        if self._last is not None:
+            known, version, made = self._last  # known is held, so that its memory is not another tensor's
+            same = known.data_ptr() == at.data_ptr() and known.shape == at.shape and known.stride() == at.stride()
+            if same and version == at._version and made.real.dtype == dtype and made.device == at.device:
+                return made
         angles = at[..., None] * self.speed
         angles = angles if at.ndim == 1 else angles[:, None]
-        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-        a, b = x[..., ::2], x[..., 1::2]
-        return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
+        made = torch.complex(angles.cos().to(dtype), angles.sin().to(dtype))
+        self._last = at, at._version, made
+        return made
+
+    def turn(self, x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        """Pairs of neighboring columns turned, as products of complex numbers."""
+        kind = torch.promote_types(x.dtype, torch.float32)
+        pairs = x.to(kind).reshape(*x.shape[:-1], -1, 2)
+        if pairs.storage_offset() % 2 or any(one % 2 for one in pairs.stride()[:-1]):
+            pairs = pairs.contiguous()
+        turned = torch.view_as_complex(pairs) * self.waves(at, kind)
+        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
 class RelativePlaces(Places):

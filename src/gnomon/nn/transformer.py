@@ -11,7 +11,7 @@ from torch import nn
 from gnomon.contracts import Noise
 from gnomon.errors import UserValueError
 from gnomon.nn.attention_engine import Bias, attention, explicit_attention
-from gnomon.nn.attention_masks import Causal, as_mask
+from gnomon.nn.attention_masks import Causal, Mask, as_mask
 from gnomon.nn.context import current
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.initializers import XavierUniform, initialize
@@ -81,9 +81,14 @@ class MultiHeadAttention(nn.Module):
         """Keys and values of each head, (n, h, T, D / h), of tokens at places `at`; 0, 1, 2 ... where left out."""
         return self._turned(self.key(keys), at), self._split(self.value(values))
 
-    def appended(self, token: torch.Tensor, cache: Cache, length: torch.Tensor, held: torch.Tensor) -> Cache:
-        """The cache with one token (n, 1, D) more, at the place `length` (n,), behind the `held` ones of each row."""
+    def appended(self, token: torch.Tensor, cache: Cache, length: torch.Tensor, held: torch.Tensor | None) -> Cache:
+        """The cache with one token (n, 1, D) more, at the place `length` (n,), behind the `held` ones of each row.
+
+        None: behind all that there are.
+        """
         new = self.project(token, token, length[:, None])
+        if held is None:
+            return torch.cat([cache[0], new[0]], 2), torch.cat([cache[1], new[1]], 2)
         return _placed(cache[0], new[0], held), _placed(cache[1], new[1], held)
 
     def look(
@@ -205,10 +210,13 @@ class _Layer(nn.Module):
         """The part of self-attention for one more token (n, 1, D) of each row, and the cache with it."""
         kept: list[Cache] = []
         held = length if held is None else held
+        even = bool((held == cache[0].shape[2]).all())  # every row looks at all that is there
 
         def look(z: torch.Tensor) -> torch.Tensor:
-            kept.append(self.attention.appended(z, cache, length, held))
-            seen = Causal() if mask is None else Causal() & as_mask(mask)  # type: ignore[operator]
+            kept.append(self.attention.appended(z, cache, length, None if even else held))
+            seen: Mask | None = Causal() if mask is None else Causal() & as_mask(mask)  # type: ignore[operator]
+            if even and (mask is None or isinstance(mask, Causal)):
+                seen = None
             return self.attention.look(z, kept[0], seen, at=length[:, None], places=held[:, None, None])
 
         return self.around(x, self.norm_1, self.drop_1, look), kept[0]
