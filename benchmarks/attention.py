@@ -4,9 +4,9 @@
     python benchmarks/attention.py cache                   # 256 tokens with keys and values kept, and without
     python benchmarks/attention.py windows                 # memory and time of texts of 1k, 4k and 16k tokens
 
-The loop by hand has the same layers, torch's fused attention, rotary positions, Adam and clipping, and reads rows of one
-sentence to a window; nothing else: no record, no check for numbers that are not finite, no order of its own. Both are the
-best of several rounds in which they take turns. With one thread the clock is the processor's.
+The loop by hand has the same layers, torch's fused attention, rotary positions, Adam and clipping, and reads windows of
+one sentence; nothing else: no record, no check for numbers that are not finite, no order of its own. Both are the best of
+several rounds in which they take turns. With one thread the clock is the processor's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What sequence systems reach: bits per character of English, exact targets of toy pairs, BLEU of a small interface.
 
     python benchmarks/sequence_quality.py characters    # gru-lm beside the best n-gram; about 5 minutes
+    python benchmarks/sequence_quality.py attention     # transformer-lm beside both; about 9 minutes
     python benchmarks/sequence_quality.py toys          # reversed strings and dates; about 2 minutes
     python benchmarks/sequence_quality.py interface     # English to Chinese, greedy and beam; about 6 minutes
 
@@ -58,6 +59,27 @@ def characters() -> None:
     print(f"gru-lm {one}; n-gram {other}: gru-lm is {one.against(other)}")
 
 
+def attention() -> None:
+    """Bits per character of transformer-lm, gru-lm and the n-gram that `characters` chooses, and paired differences."""
+    train, test = (list(part.text) for part in halves("python-reference"))
+    models = {
+        "24-gram": gnomon.NGram(n=24, smoothing="kneser-ney", unit="char"),
+        "gru-lm": gnomon.GRULM(unit="char", random_state=0),
+        "transformer-lm": gnomon.TransformerLM(unit="char", window=128, batch_size=16, random_state=0),
+    }
+    found = {}
+    for name, model in models.items():
+        begun = time.process_time()
+        found[name] = model.fit(train).evaluate(test)["log_likelihood"]
+        epoch = (
+            f", epoch {model.history_['best_epoch'][-1]:.0f}" if "best_epoch" in getattr(model, "history_", {}) else ""
+        )
+        spent = time.process_time() - begun
+        print(f"{name}: {bits(model, test):.3f} bits per character{epoch}, {spent:.0f} s", flush=True)
+    for name in ("24-gram", "gru-lm"):
+        print(f"transformer-lm is {found['transformer-lm'].against(found[name])} than {name}")
+
+
 def toys() -> None:
     """Fraction of held-out targets that are written exactly."""
     for name in ("reversed", "dates"):
@@ -87,7 +109,7 @@ def interface() -> None:
 def main() -> None:
     """Run one of the parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"characters": characters, "toys": toys, "interface": interface}
+    parts = {"characters": characters, "attention": attention, "toys": toys, "interface": interface}
     parser.add_argument("part", choices=parts)
     torch.set_num_threads(1)
     begun = time.process_time()
