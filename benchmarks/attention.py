@@ -5,8 +5,8 @@
     python benchmarks/attention.py windows                 # memory and time of texts of 1k, 4k and 16k tokens
 
 The loop by hand has the same layers, torch's fused attention, rotary positions, Adam and clipping, and reads windows of
-one sentence; nothing else: no record, no check for numbers that are not finite, no order of its own. Both are the best of
-several rounds in which they take turns. With one thread the clock is the processor's.
+one sentence; nothing else: no record, no check for numbers that are not finite, no order of its own. Both are the best
+of several rounds in which they take turns. With one thread the clock is the processor's.
 """
 
 from __future__ import annotations
