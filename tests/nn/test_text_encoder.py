@@ -7,7 +7,9 @@ import torch
 from torch import nn
 
 from gnomon.data.packing import pack
+from gnomon.nn import attention_engine
 from gnomon.nn.positions import LearnedPlaces
+from gnomon.nn.spans import MixedSpan, WindowSpan
 from gnomon.nn.text_encoder import TextEncoder
 from gnomon.nn.transformer import EncoderLayer
 from gnomon.numeric.ragged import Ragged
@@ -123,3 +125,33 @@ def test_parameters_of_the_published_networks(width, depth, heads, inner, parame
         layers = [EncoderLayer(width, heads, inner, nn.GELU()) for _ in range(depth)]
         model = TextEncoder(30_522, width, layers, LearnedPlaces(512, width))
     assert sum(p.numel() for p in model.parameters()) == parameters
+
+
+SPANS = [WindowSpan(back=2, anchors=1), WindowSpan(back=4, dilation=2, anchors=0),
+         MixedSpan(windows=(1, 1, 2), dilations=(1, 3, 2), anchors=1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("span", SPANS)
+def test_windows_to_both_sides_and_first_tokens_that_all_look_at(span, monkeypatch):
+    """The layers with the mask written out; padding is not looked at; what one layer's ``<cls>`` and a token see."""
+    made = drawn(encoder(depth=2, longest=60, span=span))
+    ids = torch.arange(2 * 50).reshape(2, 50) % 37 + 3
+    lengths = torch.tensor([50, 31])
+
+    def rule(h, i, j):
+        far, step = (span.back, span.dilation) if isinstance(span, WindowSpan) else (
+            span.windows[h] * span.dilations[h], span.dilations[h])  # fmt: skip
+        return (abs(i - j) <= far and (i - j) % step == 0) or (span.anchors and 0 in (i, j))
+
+    table = torch.tensor([[[bool(rule(h, i, j)) for j in range(50)] for i in range(50)] for h in range(3)])
+    mask = table[None] & (torch.arange(50) < lengths[:, None])[:, None, None]
+    x = made.norm(made.places(made.tokens(ids) + made.segments(torch.zeros_like(ids))))
+    for layer in made.layers:
+        x = layer(x, mask)
+    inside = torch.arange(50) < lengths[:, None]
+    for block in (2, 128):
+        monkeypatch.setattr(attention_engine, "BLOCK", block)
+        torch.testing.assert_close(made(ids, lengths=lengths)[inside], x[inside])
+    wide = drawn(encoder(depth=2, longest=60))
+    everything = drawn(encoder(depth=2, longest=60, span=WindowSpan(back=50, anchors=0)))
+    torch.testing.assert_close(everything(ids), wide(ids))

@@ -39,10 +39,20 @@ class Span(Recipe):
         """
         raise NotImplementedError
 
+    def both(self, padding: Mask | None = None) -> Mask | None:
+        """The mask of a model that reads both ways.
+
+        Parameters
+        ----------
+        padding : Mask, optional
+            What else is not looked at.
+        """
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class FullSpan(Span):
-    """Every token looks at all tokens before it."""
+    """Every token looks at all tokens before it, or at all where a model reads both ways."""
 
     short: ClassVar[str] = "full"
 
@@ -50,10 +60,16 @@ class FullSpan(Span):
         """`Causal`."""
         return Causal() if first is None else Causal() & SameSegment(first)
 
+    def both(self, padding: Mask | None = None) -> Mask | None:
+        """All tokens."""
+        return padding
+
 
 @dataclass(frozen=True)
 class WindowSpan(Span):
     """Every token looks at a window of tokens before it, and at a few that all may look at.
+
+    Where a model reads both ways the window has as many tokens after it, and the few look at all.
 
     Parameters
     ----------
@@ -74,10 +90,16 @@ class WindowSpan(Span):
         """`SlidingWindow` and the first tokens, from left to right."""
         return _to_the_left(SlidingWindow(self.back, 0, self.dilation), self.anchors, first)
 
+    def both(self, padding: Mask | None = None) -> Mask | None:
+        """`SlidingWindow` to both sides, and the first tokens."""
+        return _both_ways(SlidingWindow(self.back, self.back, self.dilation), self.anchors, padding)
+
 
 @dataclass(frozen=True)
 class MixedSpan(Span):
     """Every head has a window of its own: some look at the nearest tokens, others farther back with gaps.
+
+    Where a model reads both ways windows have as many tokens after the own one, and the first ones look at all.
 
     Parameters
     ----------
@@ -118,6 +140,12 @@ class MixedSpan(Span):
         seen = ByHead(tuple(SlidingWindow(window * dilation, 0, dilation) for window, dilation in sizes))
         return _to_the_left(seen, self.anchors, first)
 
+    def both(self, padding: Mask | None = None) -> Mask | None:
+        """As `causal`, to both sides."""
+        sizes = [window * dilation for window, dilation in zip(self.windows, self.dilations, strict=True)]
+        windows = (SlidingWindow(far, far, step) for far, step in zip(sizes, self.dilations, strict=True))
+        return _both_ways(ByHead(tuple(windows)), self.anchors, padding)
+
 
 def _to_the_left(seen: Mask, anchors: int, first: torch.Tensor | None) -> Mask:
     """What is seen, and the first tokens, of those before, within each text."""
@@ -125,3 +153,9 @@ def _to_the_left(seen: Mask, anchors: int, first: torch.Tensor | None) -> Mask:
         everywhere = GlobalTokens(tuple(range(anchors)))
         seen = seen | (everywhere if first is None else SegmentStarts(first, anchors))
     return Causal() & seen if first is None else Causal() & SameSegment(first) & seen
+
+
+def _both_ways(seen: Mask, anchors: int, padding: Mask | None) -> Mask:
+    """What is seen, and the first tokens, which look at all."""
+    seen = seen | GlobalTokens(tuple(range(anchors))) if anchors else seen
+    return seen if padding is None else seen & padding

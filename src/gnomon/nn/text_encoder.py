@@ -15,6 +15,7 @@ from gnomon.nn.embedding import Embedding
 from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.positions import Places
+from gnomon.nn.spans import FullSpan, Span
 from gnomon.nn.transformer import EncoderLayer
 
 __all__ = ["TextEncoder"]
@@ -46,6 +47,9 @@ class TextEncoder(nn.Module):
         Of the norm of the embedding.
     pooled : bool, default True
         Whether there is a `pool`.
+    span : Span, optional
+        How far tokens look; at all tokens where left out. Its first tokens, ``<cls>`` say, look at all and are looked
+        at by all (Longformer).
     dtype : torch.dtype, optional
 
     Notes
@@ -74,13 +78,14 @@ class TextEncoder(nn.Module):
         final_norm: bool = False,
         epsilon: float = 1e-12,
         pooled: bool = True,
+        span: Span | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         narrow = embedding_width or width
         self.tokens = Embedding(n_ids, narrow, dtype=dtype)
         self.segments = Embedding(2, narrow, dtype=dtype)
-        self.places = places
+        self.places, self.span = places, span or FullSpan()
         self.norm, self.drop = nn.LayerNorm(narrow, epsilon, dtype=dtype), Dropout(dropout)
         self.widen: nn.Module = nn.Identity() if narrow == width else dense(narrow, width, dtype=dtype)
         self.layers = nn.ModuleList(layers)
@@ -109,7 +114,7 @@ class TextEncoder(nn.Module):
         lengths : int64 tensor of shape (n,), optional
             Tokens of each sequence; T where left out.
         """
-        mask: Any = None if lengths is None else Padding(lengths)
+        mask: Any = self.span.both(None if lengths is None else Padding(lengths))
         x = self.tokens(ids) + self.segments(torch.zeros_like(ids) if segments is None else segments)
         x = self.widen(self.drop(self.norm(self.places(x))))
         for layer in self.layers:
