@@ -35,6 +35,7 @@ OUT = "A new .csv, .parquet or .npy file; of labels of pixels also a folder. Sta
 def command(
     run: str, data: str, columns: str | None, keep: str | None, proba: bool, std: bool, versions: str | None,
     combine: str | None, out: str | None, as_json: bool, n_best: int | None, rescore: tuple[str, ...], tune: str | None,
+    candidates: str | None,
 ) -> None:  # fmt: skip
     """Predict the label, number or component of each row of DATA with the model in the folder RUN.
 
@@ -55,11 +56,12 @@ def command(
         predict_pixels(run, data, system, out=out, proba=proba, as_json=as_json, refused=refused)
         return
     check_out(out, TABLES)
-    if n_best or rescore or tune:
+    if n_best or rescore or tune or candidates:
         refuse = {"--columns": columns, "--proba": proba, "--std": std}
         for option in (name for name, value in refuse.items() if value):
-            raise UserTypeError(f"{option} does not go with several targets to a source", option, "leave it out")
-        predict_texts(run, data, system, n_best=n_best, rescore=rescore, tune=tune, keep=keep, out=out, as_json=as_json)
+            raise UserTypeError(f"{option} does not go with targets to sources", option, "leave it out")
+        wanted: dict[str, Any] = {"n_best": n_best, "rescore": rescore, "tune": tune, "candidates": candidates}
+        predict_texts(run, data, system, **wanted, keep=keep, out=out, as_json=as_json)
         return
     _check(system, run, proba, std)
     query = ask(run, data, system, columns=columns)

@@ -32,6 +32,10 @@ def text_options(function: Any) -> Any:
         shell_complete=folders,
         help="Choose among translations by this language model or translator too, or by length; repeatable.",
     )(function)
+    function = click.option(
+        "--candidates", metavar="FILE",
+        help="Pairs by tabs: a source token, a target token that it may become; without the first: in any target.",
+    )(function)  # fmt: skip
     return click.option(
         "--n-best",
         type=click.IntRange(1),
@@ -42,7 +46,7 @@ def text_options(function: Any) -> Any:
 
 def predict_texts(
     run: str, data: str, system: Any, *, n_best: int | None, rescore: Sequence[str], tune: str | None,
-    keep: str | None, out: str | None, as_json: bool,
+    candidates: str | None,     keep: str | None, out: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Write several targets of each source, or the best of them by several models together.
 
@@ -53,12 +57,17 @@ def predict_texts(
     """
     if not hasattr(system, "propose"):
         what = f"{system.name} does not write targets to sources"
-        raise UserTypeError(what, "--n-best" if n_best else "--rescore", "leave it out")
+        raise UserTypeError(what, "--n-best, --rescore, --candidates", "leave them out")
     if tune is not None and not rescore:
         raise UserValueError("--tune needs --rescore", "--tune", "name a language model: --rescore RUN")
     named = [_named(one) for one in rescore]
     query = ask(run, data, system)
-    proposed = system.propose(query.X, n_best=n_best or PROPOSED)
+    allowed = None if candidates is None else _allowed(candidates)
+    if not rescore and n_best is None:
+        found = {"prediction": np.array(system.translate(query.X, candidates=allowed), np.str_)}
+        tell(query, keep, found, out, as_json, noun="prediction")
+        return
+    proposed = system.propose(query.X, n_best=n_best or PROPOSED, candidates=allowed)
     if not rescore:
         width = max((len(one) for one in proposed), default=1)
         columns = zip(*(row + [""] * (width - len(row)) for row in proposed), strict=True)
@@ -71,7 +80,7 @@ def predict_texts(
     if tune is not None:
         held = ask(run, tune, system, answers=True)
         sources, wanted = zip(*held.X, strict=True)
-        lists = list(zip(sources, system.propose(held.X, n_best=n_best or PROPOSED), strict=True))
+        lists = list(zip(sources, system.propose(held.X, n_best=n_best or PROPOSED, candidates=allowed), strict=True))
         weights = rescoring.tune(lists, wanted, models, weights, unit=system.unit).tolist()
     names = [run, *(name for name, _, _ in named)]
     if not as_json:
@@ -83,6 +92,16 @@ def predict_texts(
     }
     facts = {"weights": dict(zip(names, weights, strict=True))}
     tell(query, keep, found, out, as_json, noun="prediction", facts=facts)
+
+
+def _allowed(file: str) -> dict[str, list[str]]:
+    """Target tokens by source token."""
+    from gnomon.tasks.translate import Translate
+
+    found: dict[str, list[str]] = {}
+    for source, target in Translate().read(file).pairs or ():
+        found.setdefault(source, []).append(target)
+    return found
 
 
 def _named(text: str) -> tuple[str, Any, float]:

@@ -163,7 +163,12 @@ class TiedHead(nn.Module):
         self.without = without
         self.bias = nn.Parameter(torch.zeros(len(embedding.weight) - 1, dtype=embedding.weight.dtype))
 
+    @property
+    def weight(self) -> torch.Tensor:
+        """The vectors of the ids that have a score, (V - 1, width)."""
+        rows = self._embedding[0].weight
+        return torch.cat([rows[: self.without], rows[self.without + 1 :]])
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores (..., V - 1) of what stands before them, (..., width)."""
-        rows = self._embedding[0].weight
-        return nn.functional.linear(x, torch.cat([rows[: self.without], rows[self.without + 1 :]]), self.bias)
+        return nn.functional.linear(x, self.weight, self.bias)

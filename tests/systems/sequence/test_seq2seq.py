@@ -24,7 +24,7 @@ from gnomon.nn.recurrent import GRU
 from gnomon.numeric.noise import Noise, recording
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._model import RecurrentLanguageModel
-from gnomon.systems.sequence._translation import TargetLoss
+from gnomon.systems.sequence._target_loss import TargetLoss
 from gnomon.systems.sequence._translator import Seq2SeqModel
 from gnomon.training.group import Group
 from oracles.next_token import every_sequence

@@ -23,13 +23,15 @@ ROWS = 256
 
 
 class TranslationModel(Module):
-    """P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): a subclass gives `encode`, `scores` and ``given``.
+    """P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): a subclass gives `encode`, `hidden`, ``head`` and ``given``.
 
     Parameters
     ----------
     target_size : int, at least 3
         Ids of the target's vocabulary; 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``.
     """
+
+    head: Any
 
     def __init__(self, target_size: int) -> None:
         super().__init__()
@@ -45,9 +47,14 @@ class TranslationModel(Module):
         """What is read of sources (n, T) of these lengths."""
         raise NotImplementedError
 
+    def hidden(self, memory: Any, given: torch.Tensor) -> torch.Tensor:
+        """What `head` makes scores of after each of the given tokens (n, T), (n, T, units)."""
+        raise NotImplementedError
+
     def scores(self, memory: Any, given: torch.Tensor, forced: torch.Tensor | None = None) -> torch.Tensor:
         """Scores (n, T, V - 1) of the `outcome` after each of the given tokens (n, T)."""
-        raise NotImplementedError
+        scores: torch.Tensor = self.head(self.hidden(memory, given))
+        return scores
 
     def attended(self, memory: Any, given: torch.Tensor) -> torch.Tensor:
         """How much of each source token was looked at after each of the given tokens (n, T), (n, T, source tokens)."""

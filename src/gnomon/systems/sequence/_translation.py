@@ -2,73 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from scipy import sparse
 
 from gnomon import contracts
-from gnomon.contracts import Group
-from gnomon.data.counting import BOS, EOS
+from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout, Padded
 from gnomon.data.sequences import Pairs
 from gnomon.data.text import Vocabulary, detokenize, listed
-from gnomon.errors import UserValueError
+from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
+from gnomon.inference.decoding.among import Among
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import STEEPEST, beam_search
 from gnomon.inference.decoding.greedy import greedy
 from gnomon.numeric.given import checked
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ragged import Ragged
-from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype
-from gnomon.systems.sequence._model import outcome
-from gnomon.systems.sequence._pairs import ROWS, TranslationModel, shifted
+from gnomon.systems.sequence._pairs import ROWS, TranslationModel
+from gnomon.systems.sequence._target_loss import TargetLoss
 
-__all__ = ["TargetLoss", "Translator"]
+__all__ = ["Translator"]
 
 
-class TargetLoss(Objective):
-    """Cross-entropy of the target's tokens and its end.
+Candidates = Mapping[str, Sequence[str]]
+"""Target tokens by source token; those of ``""`` stand in every target."""
 
-    Parameters
-    ----------
-    forcing : float
-        Fraction of the decoder's inputs that are the true tokens.
+
+def candidate_table(candidates: Any, source: Vocabulary, target: Vocabulary) -> Any:
+    """Target ids that source ids allow, sparse, (source ids, target ids); row `BOS` is of every target, with the end.
+
+    Tokens that the fit has not seen allow nothing and are not written.
     """
-
-    additive = True
-
-    def __init__(self, forcing: float) -> None:
-        super().__init__()
-        self.forcing = forcing
-
-    def forward(self, model: TranslationModel, batch: Any, *, noise: contracts.Noise, phase: str, group: Group) -> Loss:
-        """The loss of a batch of pairs, per token."""
-        data = batch.data
-        given, wanted, inside = shifted(data["target"], data["target_length"])
-        counts = inside * np.asarray(batch.weight)[:, None]
-        source, length, x, y, w = (
-            torch.as_tensor(one, device=model.device)
-            for one in (data["source"], data["source_length"], given, wanted, counts)
-        )
-        forced = None
-        if self.forcing < 1 and phase != "validation":
-            u = noise.child("forcing").rows(batch.positions).uniform(given.shape, like=np.zeros(1))
-            forced = torch.as_tensor(np.asarray(u) < self.forcing, device=model.device)
-        scores = model.scores(model.encode(source, length), x, forced)
-        losses = torch.nn.functional.cross_entropy(scores.flatten(0, 1), outcome(y).flatten(), reduction="none")
-        total = (losses * w.to(losses.dtype).flatten()).sum()
-        return Loss({"cross_entropy": Term(total, float(counts.sum()))})
+    if not isinstance(candidates, Mapping):
+        what = f"candidates must be a mapping of source tokens to target tokens, got a {type(candidates).__name__}"
+        raise UserTypeError(what, "candidates", 'give {"": [...], "house": ["Haus"]}')
+    tokens = list(candidates)
+    rows = np.where([one == "" for one in tokens], BOS, source.encode(tokens))
+    lists = [
+        target.encode(listed(candidates[one], "candidates", "lists of target tokens", "give lists")) for one in tokens
+    ]
+    rows = np.repeat([*rows, BOS], [*map(len, lists), 1]).astype(np.int64)
+    columns = np.concatenate([*lists, [EOS]]).astype(np.int64)
+    kept = (rows != UNKNOWN) & (columns != UNKNOWN)
+    cells = np.ones(int(kept.sum()), np.int64), (rows[kept], columns[kept])
+    return sparse.csr_array(cells, shape=(len(source), len(target)))
 
 
 class Translator(ByGradient, HasDtype):
@@ -85,6 +74,14 @@ class Translator(ByGradient, HasDtype):
     dropout: Annotated[
         float, "[0, 1)", Doc("Probability to drop an element of embeddings and outputs in training.")
     ] = 0.1
+    vocab_partition: Annotated[
+        int | None,
+        "[1, inf)",
+        Doc(
+            "Of very many target tokens, those that the softmax of a training batch is over: all of its own targets, "
+            "and others up to this number; None: all."
+        ),
+    ] = None
     epochs: int = 30
     batch_size: int | None = 32
     clip: float | None = 1.0
@@ -132,7 +129,7 @@ class Translator(ByGradient, HasDtype):
         model.initialize(noise)
 
     def make_objective(self) -> TargetLoss:
-        return TargetLoss(1.0)
+        return TargetLoss(1.0, self.vocab_partition)
 
     def layout(self, examples: Any) -> Layout:
         return Padded(self.batch_size or len(examples))
@@ -222,6 +219,7 @@ class Translator(ByGradient, HasDtype):
         width: int = 5,
         length_penalty: float = 0.75,
         max_length: int | None = None,
+        candidates: Candidates | None = None,
         random_state: Any = None,
     ) -> list[str]:
         """Targets of sources.
@@ -235,6 +233,9 @@ class Translator(ByGradient, HasDtype):
             Of the beam; see `gnomon.inference.decoding.beam.beam_search`.
         max_length : int, optional
             Tokens of a target at most; twice those of the source and 10 where left out.
+        candidates : mapping of str to sequences of str, optional
+            A dictionary: the target tokens that each source token may become, those of ``""`` in every target. A
+            target is written with the candidates of its source's tokens alone, of which the probabilities are.
         random_state : int, Generator, RandomState or None
             Two samples differ unless it is given.
 
@@ -247,15 +248,15 @@ class Translator(ByGradient, HasDtype):
         sources, noise = self._sources(X), Noise(seed_of(random_state), "sample")
         width, texts = how_many(width, "width"), list[str]()
         for some, limits, begin in self._some(sources, max_length):
-            part = noise.part(begin, begin + len(some))
-            ids = self._search(some, method, width, length_penalty, limits, part)
+            part, decoder = noise.part(begin, begin + len(some)), self._decoder(some, candidates)
+            ids = self._search(decoder, len(some), method, width, length_penalty, limits, part)
             texts += [self._written(row) for row in ids]
         return texts
 
     @checked
     def propose(
         self, X: Any, *, n_best: int = 10, width: int | None = None, length_penalty: float = 0.75,
-        max_length: int | None = None,
+        max_length: int | None = None, candidates: Candidates | None = None,
     ) -> list[list[str]]:  # fmt: skip
         """Several targets of each source by a beam search, best first: what `gnomon.tasks.rescoring.rescore` takes.
 
@@ -267,14 +268,15 @@ class Translator(ByGradient, HasDtype):
             Targets at most; fewer where the beam ends with fewer, or two are written alike.
         width : int, optional
             Of the beam; `n_best` where left out.
-        length_penalty, max_length
+        length_penalty, max_length, candidates
             As of `translate`.
         """
         n_best = how_many(n_best, "n_best")
         wide = n_best if width is None else how_many(width, "width")
         found: list[list[str]] = []
         for some, limits, _ in self._some(self._sources(X), max_length):
-            beams = self._beams(some, wide, length_penalty, limits, n_best)
+            decoder = self._decoder(some, candidates)
+            beams = self._beams(decoder, len(some), wide, length_penalty, limits, n_best)
             found += [list(dict.fromkeys(self._written(row) for row in rows)) for rows in beams]
         return found
 
@@ -324,27 +326,35 @@ class Translator(ByGradient, HasDtype):
         row = np.asarray(row, np.int64)
         return detokenize(self.target_vocabulary_.decode(row[row != EOS]), self.unit)
 
+    def _decoder(self, sources: Ragged, candidates: Candidates | None) -> Any:
+        """The decoder of some sources, with the tokens that it may write."""
+        decoder = self.model_.given(sources)
+        if candidates is None:
+            return decoder
+        table = candidate_table(candidates, self.source_vocabulary_, self.target_vocabulary_)
+        ids = np.concatenate([sources.values, np.full(len(sources), BOS)])
+        rows = np.concatenate([np.repeat(np.arange(len(sources)), sources.lengths), np.arange(len(sources))])
+        read = sparse.csr_array((np.ones(len(ids), np.int64), (rows, ids)), shape=(len(sources), table.shape[0]))
+        return Among(decoder, (read @ table).toarray() > 0)
+
     def _search(
-        self, sources: Ragged, method: str, width: int, alpha: float, limits: NDArray[np.int64], noise: Any
+        self, decoder: Any, n: int, method: str, width: int, alpha: float, limits: NDArray[np.int64], noise: Any
     ) -> list[Any]:
         if method == "beam":
-            return [rows[0] for rows in self._beams(sources, width, alpha, limits, 1)]
-        model, prompts = self.model_.given(sources), [[BOS]] * len(sources)
+            return [rows[0] for rows in self._beams(decoder, n, width, alpha, limits, 1)]
+        prompts = [[BOS]] * n
         if method == "greedy":
-            rows, _ = greedy(model, prompts, max_length=limits, end=EOS)
+            rows, _ = greedy(decoder, prompts, max_length=limits, end=EOS)
         else:
             # the whole batch is drawn together: its memory is one with the decoder's
-            rows = ancestral(model, prompts, noise, max_length=limits, vocabulary_size=1, end=EOS)
+            rows = ancestral(decoder, prompts, noise, max_length=limits, vocabulary_size=1, end=EOS)
         return [row[row >= 0] for row in rows]
 
     def _beams(
-        self, sources: Ragged, width: int, alpha: float, limits: NDArray[np.int64], n_best: int
+        self, decoder: Any, n: int, width: int, alpha: float, limits: NDArray[np.int64], n_best: int
     ) -> list[list[Any]]:
         """The best targets of each source, as ids; an empty one where none may have a token."""
-        prompts = [[BOS]] * len(sources)
-        found = beam_search(
-            self.model_.given(sources), prompts, width, max_length=limits, end=EOS, alpha=alpha, n_best=n_best
-        )
+        found = beam_search(decoder, [[BOS]] * n, width, max_length=limits, end=EOS, alpha=alpha, n_best=n_best)
         return [[one.tokens for one in best] or [()] for best in found]
 
     def _sources(self, X: Any) -> Ragged:

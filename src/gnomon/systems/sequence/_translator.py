@@ -148,19 +148,22 @@ class Seq2SeqModel(TranslationModel):
         forced : bool tensor of shape (n, T), optional
             Where False the decoder reads the token that it would have predicted instead; all True where left out.
         """
-        s = self.first(memory)
-        if self.attention is None and forced is None:
-            y = self.drop_target(self.target_embedding(given))
+        if forced is not None:
+            return self._guided(memory, given, forced, self.first(memory))
+        return super().scores(memory, given)
+
+    def hidden(self, memory: Memory, given: torch.Tensor) -> torch.Tensor:
+        """[s_t, c_t] after each of the given tokens (n, T), as they are scored."""
+        s, y = self.first(memory), self.drop_target(self.target_embedding(given))
+        if self.attention is None:
             c = memory.context[:, None].expand(-1, given.shape[1], -1)
             outputs, _ = self.decoder(torch.cat([y, c], 2), s)
-            return self.head(self.drop_out(torch.cat([outputs, c], 2)))
-        if forced is None:
-            y, rows = self.drop_target(self.target_embedding(given)), []
-            for t in range(given.shape[1]):
-                s, row = self.advance(y[:, t], s, memory)
-                rows.append(row)
-            return self.head(self.drop_out(torch.stack(rows, 1)))
-        return self._guided(memory, given, forced, s)
+            return self.drop_out(torch.cat([outputs, c], 2))
+        rows = []
+        for t in range(given.shape[1]):
+            s, row = self.advance(y[:, t], s, memory)
+            rows.append(row)
+        return self.drop_out(torch.stack(rows, 1))
 
     def _guided(self, memory: Memory, given: torch.Tensor, forced: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
         outputs: list[torch.Tensor] = []

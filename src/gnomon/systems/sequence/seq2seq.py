@@ -7,12 +7,14 @@ from typing import Annotated, ClassVar
 
 import torch
 
+from gnomon.errors import UserValueError
 from gnomon.nn.attention import AttentionRecipe
 from gnomon.nn.readers import SequenceReader
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.sequence._fields import Gated
-from gnomon.systems.sequence._translation import TargetLoss, Translator
+from gnomon.systems.sequence._target_loss import TargetLoss
+from gnomon.systems.sequence._translation import Translator
 from gnomon.systems.sequence._translator import Seq2SeqModel
 
 __all__ = ["Seq2Seq"]
@@ -73,6 +75,14 @@ class Seq2Seq(Translator, Gated):
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.vocab_partition is not None and self.teacher_forcing < 1:
+            raise UserValueError(
+                f"teacher_forcing must be 1 with vocab_partition, got {self.teacher_forcing:g}", "teacher_forcing",
+                "guesses need the scores of all tokens: leave one of both out",
+            )  # fmt: skip
+
     def make(self, *, source_size: int, target_size: int, dtype: str) -> Seq2SeqModel:
         return Seq2SeqModel(
             source_size, target_size, self.n_embedding, self.n_hidden, self.recipe("attention"), self.bidirectional,
@@ -80,4 +90,4 @@ class Seq2Seq(Translator, Gated):
         )  # fmt: skip
 
     def make_objective(self) -> TargetLoss:
-        return TargetLoss(self.teacher_forcing)
+        return TargetLoss(self.teacher_forcing, self.vocab_partition)

@@ -128,9 +128,10 @@ class TransformerModel(TranslationModel):
             x = layer(x, Padding(lengths))
         return Reading(self.encoder_norm(x), lengths)
 
-    def scores(self, memory: Reading, given: torch.Tensor, forced: torch.Tensor | None = None) -> torch.Tensor:
-        """Scores (n, T, V - 1) of the `outcome` after each of the given tokens (n, T): ``<s>`` and the true ones."""
-        return self.head(self.decoder_norm(self.decoded(memory, given, len(self.decoder))))
+    def hidden(self, memory: Reading, given: torch.Tensor) -> torch.Tensor:
+        """What the decoder makes of given tokens (n, T), ``<s>`` and the true ones: (n, T, D)."""
+        made: torch.Tensor = self.decoder_norm(self.decoded(memory, given, len(self.decoder)))
+        return made
 
     def decoded(self, memory: Reading, given: torch.Tensor, layers: int) -> torch.Tensor:
         """What the first layers of the decoder make of given tokens (n, T), (n, T, D)."""
