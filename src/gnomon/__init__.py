@@ -18,6 +18,7 @@ from gnomon.recipes.imports import load as load_place
 _WHERE = {
     "LayeredMachine": "gnomon.systems.energy.layered:LayeredMachine",
     "Score": "gnomon.evaluation.score:Score",
+    "SubwordTokenizer": "gnomon.data.tokenizers:SubwordTokenizer",
     "TTA": "gnomon.system.versions:TTA",
     "FineTuning": "gnomon.runs.initial:FineTuning",
     "compare": "gnomon.tasks.compare:compare",

@@ -7,6 +7,7 @@ from gnomon import testing as testing
 from gnomon._version import __version__ as __version__
 from gnomon.catalog import Entry
 from gnomon.catalog import make as make
+from gnomon.data.tokenizers import SubwordTokenizer as SubwordTokenizer
 from gnomon.distributions import conjugate as conjugate
 from gnomon.evaluation.partition import log_partition as log_partition
 from gnomon.evaluation.score import Score as Score

@@ -26,8 +26,8 @@ from gnomon.recipes.slots import where
 from gnomon.testing import arrays_of
 from oracles.ways import NAMES, brief, case, made
 
-SHORT = {"epochs": 3, "max_iter": 3}
-"""A few steps show whether a parameter acts."""
+SHORT = {"epochs": 3, "max_iter": 3, "vocabulary_size": 300}
+"""A few steps, and a few pieces of words, show whether a parameter acts."""
 FIELDS = [(name, p.name) for name in NAMES for p in card(name).parameters]
 CLASSIFIERS, REGRESSORS = ("gaussian-classifier", "decision-tree"), ("linear-regression", "regression-tree")
 
@@ -44,6 +44,7 @@ OWN_DATA = (
     "outputs",
     "frame_size",
     "unit",
+    "vocabulary_size",
     "span",
 )
 """Fields that the example of some system has nothing for."""
@@ -75,6 +76,11 @@ def data(name: str, field: str) -> tuple[Any, Any]:
         X = X[:, :4]
     if field == "unit" and isinstance(X[0], tuple):
         X = [tuple(map("".join, pair)) for pair in X]  # pairs of texts, where the example has lists of tokens
+    if field == "vocabulary_size":
+        letters = np.random.default_rng(0).integers(97, 123, (40, 6))
+        words = ["".join(map(chr, row)) for row in letters.tolist()]  # more pieces than the size allows
+        text = [" ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
+        X = list(zip(text, text, strict=True)) if isinstance(X[0], tuple) else text
     if field == "span":
         X = [" ".join(X[i : i + 12]) for i in range(0, len(X), 12)]
     if field == "outputs":

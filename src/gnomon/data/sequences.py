@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gnomon.data.scripts import NOTICE, closed, has_no_spaces, is_of_characters, spaced
 from gnomon.data.text import Unit, Vocabulary, detokenize, listed, plural, sentences, tokens_of
+from gnomon.data.tokenizers import LEARNED, Subwords, SubwordTokenizer
 from gnomon.distributions.domains import Domain
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.ragged import Ragged
@@ -39,16 +40,34 @@ def encode(text: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Ragged:
     return Ragged(vocabulary.encode(list(chain.from_iterable(text))), offsets)
 
 
+def cut_by(unit: Unit, vocabulary: Vocabulary | None) -> Unit | Subwords:
+    """What cuts strings: the unit, or the pieces that were learned; before that, characters stand for them."""
+    if unit not in LEARNED:
+        return unit
+    return vocabulary if isinstance(vocabulary, Subwords) else "char"
+
+
+def learned(strings: Any, unit: Unit, size: int, min_count: int) -> Subwords:
+    """The pieces of a text of strings, as the ids of a system."""
+    if unit not in LEARNED:
+        raise UserValueError.must("unit", f"be one of {', '.join(LEARNED)}", unit)
+    kind: Any = unit
+    return Subwords(SubwordTokenizer.train(strings, size, kind, min_count=min_count))
+
+
 @dataclass(frozen=True)
 class Tokens(Domain):
     """Text as sentences of tokens.
 
     Parameters
     ----------
-    unit : {"word", "char", "byte", "jieba"}
-        What a string is cut into; see `gnomon.data.text.sentences` for what may be given.
+    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"}
+        What a string is cut into; see `gnomon.data.text.sentences` for what may be given, and
+        `gnomon.data.tokenizers.SubwordTokenizer` for the last three, which are learned from text that is not cut yet.
     vocabulary : Vocabulary, optional
         Ids of the tokens; `learn` finds them. A token outside of it gets that of ``<unk>``.
+    size : int, default 4000
+        Pieces that a learned unit may have.
 
     Examples
     --------
@@ -59,6 +78,7 @@ class Tokens(Domain):
 
     unit: Unit = "word"
     vocabulary: Vocabulary | None = field(default=None, compare=False)
+    size: int = 4000
     is_table: ClassVar[bool] = False
     noun: ClassVar[str] = "a text"
     view: ClassVar[str] = "text"
@@ -73,7 +93,12 @@ class Tokens(Domain):
         UserError
             No token at all, or something that is no text, with its place.
         """
-        return sentences(spaced(held(X)) if self.cuts else X, self.unit)
+        return sentences(spaced(held(X)) if self.cuts else X, self.cut)
+
+    @property
+    def cut(self) -> Unit | Subwords:
+        """What cuts strings."""
+        return cut_by(self.unit, self.vocabulary)
 
     @cached_property
     def cuts(self) -> bool:
@@ -99,16 +124,29 @@ class Tokens(Domain):
 
     def tokens(self, context: str | Sequence[str], name: str) -> list[str]:
         """Tokens of the beginning of a sentence."""
-        return tokens_of(spaced(context) if self.cuts and isinstance(context, str) else context, self.unit, name)
+        return tokens_of(spaced(context) if self.cuts and isinstance(context, str) else context, self.cut, name)
 
     def text(self, tokens: Sequence[str]) -> str:
         """The string of tokens."""
-        found = detokenize(tokens, self.unit)
+        found = detokenize(tokens, self.cut)
         return closed(found) if self.cuts else found
 
     def learn(self, X: Any, min_count: int = 1) -> Self:
-        """The domain with the vocabulary of a text: tokens that occur at least `min_count` times."""
-        return replace(self, vocabulary=Vocabulary.fit(self.first(X), min_count))
+        """The domain with the vocabulary of a text: tokens, or pairs to merge, that occur at least so many times."""
+        return self.read_first(X, min_count)[0]
+
+    def read_first(self, X: Any, min_count: int = 1) -> tuple[Self, Ragged]:
+        """The domain with the vocabulary of a text, and the ids of its sentences."""
+        vocabulary: Vocabulary
+        if self.unit in LEARNED:
+            strings = held(X)
+            sentences(strings, "char")  # says what is no text
+            vocabulary = learned(strings, self.unit, self.size, min_count)
+            text = sentences(strings, vocabulary)
+        else:
+            text = self.first(X)
+            vocabulary = Vocabulary.fit(text, min_count)
+        return replace(self, vocabulary=vocabulary), encode(text, vocabulary)
 
     def ingest(self, X: Any, *, dtype: Any = None, name: str = "X") -> Ragged:
         """Ids of the sentences."""
@@ -127,6 +165,8 @@ class Tokens(Domain):
     def space(self, n_ids: int) -> str:
         """Name of the data space: scores per token are comparable for the same tokens and vocabulary size alone."""
         kinds = "words and single characters" if self.cuts else plural(self.unit)
+        if isinstance(self.vocabulary, Subwords):
+            kinds += f" ({self.vocabulary.tokenizer.digest})"
         return f"sentences of {kinds}, vocabulary of {n_ids}"
 
     def example(self, random: np.random.Generator, n: int, groups: NDArray[np.int64] | None = None) -> list[str]:
@@ -150,12 +190,14 @@ class Pairs(Domain):
 
     Parameters
     ----------
-    unit : {"word", "char", "byte", "jieba"}
-        What strings are cut into.
+    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"}
+        What strings are cut into; the pieces of the last three are learned from sources and targets, each by itself.
     source, target : Vocabulary, optional
         Ids of the tokens on each side; `learn` finds them.
     longest : int, optional
         Tokens that a side may have; any number where left out.
+    size : int, default 4000
+        Pieces that a learned unit may have on each side.
 
     Examples
     --------
@@ -169,6 +211,7 @@ class Pairs(Domain):
     source: Vocabulary | None = field(default=None, compare=False)
     target: Vocabulary | None = field(default=None, compare=False)
     longest: int | None = field(default=None, compare=False)
+    size: int = 4000
     is_table: ClassVar[bool] = False
     noun: ClassVar[str] = "pairs of texts"
     view: ClassVar[str] = "pairs"
@@ -190,10 +233,11 @@ class Pairs(Domain):
                 raise UserTypeError(
                     f"a pair must be (source, target), got {shown(pair)}", f"pair {place}", "give two texts"
                 )
-        sides = ([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-        sources, targets = sentences(sides[0], self.unit), sentences(sides[1], self.unit)
-        self._refuse_long(sources, "source")
-        self._refuse_long(targets, "target")
+        sources = sentences([pair[0] for pair in pairs], cut_by(self.unit, self.source))
+        targets = sentences([pair[1] for pair in pairs], cut_by(self.unit, self.target))
+        if self.unit not in LEARNED or self.target is not None:  # characters that stand for pieces are not counted
+            self._refuse_long(sources, "source")
+            self._refuse_long(targets, "target")
         return sources, targets
 
     def _refuse_long(self, side: Text, name: str) -> None:
@@ -209,7 +253,13 @@ class Pairs(Domain):
 
     def learn(self, X: Any, min_count: int = 1) -> Self:
         """The domain with the vocabularies of both sides."""
-        source, target = (Vocabulary.fit(side, min_count) for side in self.check(X))
+        sides = self.check(X)
+        source: Vocabulary
+        target: Vocabulary
+        if self.unit in LEARNED:
+            source, target = (learned([pair[side] for pair in X], self.unit, self.size, min_count) for side in (0, 1))
+        else:
+            source, target = (Vocabulary.fit(side, min_count) for side in sides)
         return replace(self, source=source, target=target)
 
     def ingest(self, X: Any, *, dtype: Any = None, name: str = "X") -> dict[str, Ragged]:
@@ -223,7 +273,7 @@ class Pairs(Domain):
         """Ids of sources alone, as a fitted system is asked about them."""
         if self.source is None:
             raise TypeError("ids need vocabularies: use learn(X) first")
-        found = sentences(X, self.unit)
+        found = sentences(X, cut_by(self.unit, self.source))
         self._refuse_long(found, "source")
         return encode(found, self.source)
 

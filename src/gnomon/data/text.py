@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise, repeat
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,26 +14,30 @@ from gnomon.data.segmenters import segmented
 from gnomon.distributions.arrays import column_names
 from gnomon.errors import UserTypeError, UserValueError, shown
 
+if TYPE_CHECKING:
+    from gnomon.data.tokenizers import Subwords
+
 __all__ = [
     "UNITS", "Vocabulary", "detokenize", "lines", "listed", "plural", "sentences", "tokenize", "tokens_of", "wrapped",
 ]  # fmt: skip
 
-Unit = Literal["word", "char", "byte", "jieba"]
+Unit = Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"]
+"""What a text may be cut into; the last three are learned from it (`gnomon.data.tokenizers`)."""
 UNITS = ("word", "char", "byte", "jieba")
 Ints = NDArray[np.int64]
 
 
-def tokenize(text: str, unit: Unit = "word") -> list[str]:
+def tokenize(text: str, unit: Unit | Subwords = "word") -> list[str]:
     r"""Tokens of a string.
 
     Parameters
     ----------
     text : str
-    unit : {"word", "char", "byte", "jieba"}
+    unit : {"word", "char", "byte", "jieba"} or Subwords
         ``word``: runs of characters that are not white space; white space is what Unicode calls so (blank, tab, line
         ends, no-break space ...). ``char``: code points. ``byte``: the bytes of UTF-8, byte b as the character of
         code point b. ``jieba``: the words of Chinese as the package jieba cuts them, blanks among them. Nothing is
-        normalized: a composed and a decomposed accent are different characters.
+        normalized: a composed and a decomposed accent are different characters. Learned pieces cut as they do.
 
     Returns
     -------
@@ -54,6 +58,8 @@ def tokenize(text: str, unit: Unit = "word") -> list[str]:
     >>> tokenize("na\u00efve  cat"), tokenize("\u00ef", "byte") == ["\u00c3", "\u00af"]
     (['naïve', 'cat'], True)
     """
+    if not isinstance(unit, str):
+        return unit.tokenize(text)
     if unit == "word":
         return text.split()
     if unit == "char":
@@ -65,7 +71,7 @@ def tokenize(text: str, unit: Unit = "word") -> list[str]:
     raise UserValueError.must("unit", f"be one of {', '.join(UNITS)}", unit)
 
 
-def detokenize(tokens: Iterable[str], unit: Unit = "word") -> str:
+def detokenize(tokens: Iterable[str], unit: Unit | Subwords = "word") -> str:
     """The string of tokens; bytes that are no UTF-8 (a model may write such) show as the replacement character.
 
     Examples
@@ -73,6 +79,8 @@ def detokenize(tokens: Iterable[str], unit: Unit = "word") -> str:
     >>> detokenize(tokenize("any text", "byte"), "byte")
     'any text'
     """
+    if not isinstance(unit, str):
+        return unit.detokenize(tokens)
     if unit == "word":
         return " ".join(tokens)
     if unit in ("char", "jieba"):
@@ -91,9 +99,11 @@ def plural(unit: Unit) -> str:
 
     Examples
     --------
-    >>> plural("char"), plural("jieba")
-    ('chars', 'words by jieba')
+    >>> plural("char"), plural("jieba"), plural("bpe")
+    ('chars', 'words by jieba', 'pieces by bpe')
     """
+    if unit in ("bpe", "byte-bpe", "wordpiece"):
+        return f"pieces by {unit}"
     return "words by jieba" if unit == "jieba" else f"{unit}s"
 
 
@@ -142,7 +152,7 @@ _FEW, _WIDEST = 20, 120
 _ENDS = (*".!?:;\"')]\u2019\u201d\u3002\uff01\uff1f\uff1a\uff1b\u2026\u300d",)
 
 
-def sentences(X: Any, unit: Unit = "word") -> list[list[str]]:
+def sentences(X: Any, unit: Unit | Subwords = "word") -> list[list[str]]:
     """Sentences as lists of tokens, from whatever holds a text. Each form has one meaning.
 
     ========================  ======================================================================================
@@ -158,7 +168,7 @@ def sentences(X: Any, unit: Unit = "word") -> list[list[str]]:
     Parameters
     ----------
     X : str, list, Dataset or iterable
-    unit : {"word", "char", "byte", "jieba"}
+    unit : {"word", "char", "byte", "jieba"} or Subwords
 
     Returns
     -------
@@ -178,7 +188,7 @@ def sentences(X: Any, unit: Unit = "word") -> list[list[str]]:
     >>> sentences(["a b", "c"]) == sentences([["a", "b"], ["c"]]) == sentences(s for s in ["a b", "c"])
     True
     """
-    if unit not in UNITS:
+    if isinstance(unit, str) and unit not in UNITS:
         raise UserValueError.must("unit", f"be one of {', '.join(UNITS)}", unit)
     result = _sentences(X, unit)
     if not any(result):
@@ -211,7 +221,7 @@ def _refuse_frame(X: Any, name: str, what: str) -> None:
     raise UserTypeError(f"{name} must be {what}, got a data frame", name, remedy)
 
 
-def tokens_of(X: Any, unit: Unit, name: str) -> list[str]:
+def tokens_of(X: Any, unit: Unit | Subwords, name: str) -> list[str]:
     """Tokens of the beginning of a sentence, from a string or a list of tokens; there may be none.
 
     Raises
@@ -230,9 +240,9 @@ def tokens_of(X: Any, unit: Unit, name: str) -> list[str]:
     return [_token(token, f"{name}, token {i}") for i, token in enumerate(tokens)]
 
 
-def _sentences(X: Any, unit: Unit) -> list[list[str]]:
+def _sentences(X: Any, unit: Unit | Subwords) -> list[list[str]]:
     if isinstance(X, str):
-        return [tokenize(line, unit) for line in lines(X)]
+        return _cut(lines(X), unit)
     if isinstance(X, bytes):
         raise UserTypeError("the text is bytes", "", 'decode it first: data.decode("utf-8")')
     if hasattr(X, "view") and hasattr(X, "text"):
@@ -240,10 +250,16 @@ def _sentences(X: Any, unit: Unit) -> list[list[str]]:
     X = listed(X, "X", "text", "give a string, or a list of sentences")
     if set(map(type, X)) == {list} and set(map(type, chain.from_iterable(X))) <= {str}:
         return X  # the common case, without a step of Python per sentence
+    if not isinstance(unit, str) and set(map(type, X)) == {str} and not any("\0" in one for one in X):
+        return _cut(X, unit)
     return [_sentence(sentence, place, unit) for place, sentence in enumerate(X)]
 
 
-def _sentence(sentence: Any, place: int, unit: Unit) -> list[str]:
+def _cut(texts: list[str], unit: Unit | Subwords) -> list[list[str]]:
+    return [tokenize(text, unit) for text in texts] if isinstance(unit, str) else unit.tokenize_all(texts)
+
+
+def _sentence(sentence: Any, place: int, unit: Unit | Subwords) -> list[str]:
     if isinstance(sentence, str):
         if "\0" in sentence:
             where = f"sentence {place}, column {sentence.index(chr(0)) + 1}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.data.text import detokenize
+from gnomon.data.text import Unit, detokenize
+from gnomon.data.tokenizers import Subwords
 from gnomon.evaluation.perplexity import exp_or_inf
 from gnomon.evaluation.score import Score
 
@@ -80,10 +81,8 @@ def _per(totals: NDArray[np.float64], counts: NDArray[np.int64], **facts: Any) -
     return Score.from_pointwise(means, weight=counts, **facts)
 
 
-def byte_lengths(
-    sentences: Sequence[Sequence[str]], unit: Literal["word", "char", "byte", "jieba"], *, ends: bool
-) -> NDArray[np.int64]:
-    """UTF-8 length of each sentence: words joined by blanks; with the line's end where that is predicted.
+def byte_lengths(sentences: Sequence[Sequence[str]], unit: Unit | Subwords, *, ends: bool) -> NDArray[np.int64]:
+    """UTF-8 length of each sentence, with the line's end where that is predicted: words are joined by blanks.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data.text import Unit, tokenize
+from gnomon.data.tokenizers import LEARNED
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
@@ -103,15 +104,21 @@ def _sacrebleu() -> Any:
 def translation_scores(translations: Sequence[str], references: Sequence[str], unit: Unit) -> dict[str, Score]:
     """BLEU on tokens of a unit, and the fraction of translations that are their references.
 
+    Of pieces that a system learned BLEU is on words and Chinese characters, sacrebleu's ``zh``.
+
     Examples
     --------
     >>> found = translation_scores(["abcde", "x"], ["abcde", "y"], "char")
     >>> found["exact"].value, found["bleu"].data_space
     (0.5, 'translations, tokens by char')
     """
-    given, wanted = ([" ".join(tokenize(one, unit)) for one in side] for side in (translations, references))
+    if unit in LEARNED:
+        given, wanted = list(translations), list(references)
+        score = bleu(given, wanted, tokenizer="zh")
+    else:
+        given, wanted = ([" ".join(tokenize(one, unit)) for one in side] for side in (translations, references))
+        score = replace(bleu(given, wanted, tokenizer="none"), data_space=f"translations, tokens by {unit}")
     exact = np.array([a == b for a, b in zip(given, wanted, strict=True)], np.float64)
-    score = replace(bleu(given, wanted, tokenizer="none"), data_space=f"translations, tokens by {unit}")
     return {
         "bleu": score,
         "exact": Score.from_pointwise(exact, name="exact", unit="fraction", data_space="translations"),

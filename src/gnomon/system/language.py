@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -43,13 +43,21 @@ class LanguageModel(System):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("language",)
-    unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What a string is cut into.")] = "word"
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
+
+    unit: Annotated[
+        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"],
+        Doc("What a string is cut into; the last three are pieces that are learned from the text."),
+    ] = "word"
+    vocabulary_size: Annotated[
+        int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe`` and ``wordpiece`` may learn.")
+    ] = 4000
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
 
     @property
     def domain(self) -> Tokens:
         """Text cut into tokens by `unit`."""
-        return Tokens(self.unit)
+        return Tokens(self.unit, size=self.vocabulary_size)
 
     @property
     def predicts_ends(self) -> bool:
@@ -67,18 +75,19 @@ class LanguageModel(System):
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         if sample_weight is not None:
             raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
-        text = self.domain.first(X)
-        return self.text_examples(text, Vocabulary.fit(text, self.min_count))
+        domain, ids = self.domain.read_first(X, self.min_count)
+        return Examples({"X": ids}, shared={"vocabulary": domain.vocabulary})
 
     def ingest_validation(self, validation: Any, examples: Any) -> Examples:
         return self.text_examples(validation, examples.shared["vocabulary"])
 
     def text_examples(self, X: Any, vocabulary: Vocabulary) -> Examples:
         """A text as examples, sentence by sentence, in the ids of a vocabulary."""
-        return Examples({"X": Tokens(self.unit, vocabulary).ingest(X)}, shared={"vocabulary": vocabulary})
+        domain = Tokens(self.unit, vocabulary, self.vocabulary_size)
+        return Examples({"X": domain.ingest(X)}, shared={"vocabulary": vocabulary})
 
     def known_domain(self) -> Tokens:
-        return Tokens(self.unit, self.vocabulary_)
+        return Tokens(self.unit, self.vocabulary_, self.vocabulary_size)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return {"vocabulary_size": len(examples.shared["vocabulary"])}
@@ -155,12 +164,13 @@ class LanguageModel(System):
         """
         check_is_fitted(self)
         X = held(X)
-        sentences, ends = self.domain.check(X), self.predicts_ends
+        domain, ends = self.known_domain(), self.predicts_ends
+        sentences = self.domain.check(X) if domain.cut == self.unit else domain.check(X)
         text = self._encoded(X)
         totals = self._totals(text)
-        space = self.known_domain().space(len(self.vocabulary_)) + (", ends predicted" if ends else "")
+        space = domain.space(len(self.vocabulary_)) + (", ends predicted" if ends else "")
         return text_scores(
-            totals, text.lengths + ends, byte_lengths(sentences, self.unit, ends=ends), data_space=space,
+            totals, text.lengths + ends, byte_lengths(sentences, domain.cut, ends=ends), data_space=space,
             unknown=int((text.values == UNKNOWN).sum()), of=len(text.values),
             note="" if np.isfinite(totals).all() else self.impossible(text),
         )  # fmt: skip

@@ -11,6 +11,7 @@ from gnomon.data.loading import located
 from gnomon.data.names import BUILTIN
 from gnomon.data.sources import TABLES, kind
 from gnomon.data.text import plural
+from gnomon.data.tokenizers import LEARNED
 from gnomon.errors import UserValueError
 from gnomon.tasks import pictures
 from gnomon.tasks.base import Task
@@ -62,13 +63,15 @@ class Language(Task):
 
     def board(self, system: Any) -> str:
         """Scores per token of different units are not comparable."""
-        return f"text in {plural(system.domain.unit)}"
+        domain = system.domain
+        return f"text in {plural(domain.unit)}" + (f", at most {domain.size}" if domain.unit in LEARNED else "")
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
         """Tokens without context, in the system's unit."""
         from gnomon.systems.text.ngram import NGram
 
-        return "unigram", NGram(n=1, smoothing="additive", unit=system.domain.unit, random_state=0).fit(X)
+        given = {"unit": system.domain.unit, "vocabulary_size": system.domain.size}
+        return "unigram", NGram(n=1, smoothing="additive", random_state=0, **given).fit(X)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Log probabilities of at most `pictures.MOST_POINTS` sentences."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, Noise, State
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.text import Vocabulary
+from gnomon.data.tokenizers import restored
 from gnomon.errors import UserTypeError
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.embedding import Embedding
@@ -125,7 +126,7 @@ class NetworkLanguageModel(Module):
         names = {name.removeprefix("token_"): np.asarray(v) for name, v in state.items() if name.startswith("token_")}
         super().load({name: value for name, value in state.items() if not name.startswith("token_")})
         if names:
-            self.vocabulary = Vocabulary.from_state(names)
+            self.vocabulary = restored(names)
 
 
 class RecurrentLanguageModel(NetworkLanguageModel):

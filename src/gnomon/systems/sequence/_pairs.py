@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Array, Noise, State
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.text import Vocabulary
+from gnomon.data.tokenizers import restored
 from gnomon.nn.module import Module
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._model import foretold, outcome
@@ -136,7 +137,7 @@ class TranslationModel(Module):
         sides = []
         for side in ("token_source_", "token_target_"):
             names = {name.removeprefix(side): np.asarray(v) for name, v in state.items() if name.startswith(side)}
-            sides.append(Vocabulary.from_state(names) if names else None)
+            sides.append(restored(names) if names else None)
         self.source_vocabulary, self.target_vocabulary = sides
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from gnomon import contracts
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Layout, Padded
-from gnomon.data.sequences import Pairs
+from gnomon.data.sequences import Pairs, cut_by
 from gnomon.data.text import Vocabulary, detokenize, listed
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
@@ -66,7 +67,15 @@ class Translator(ByGradient, HasDtype):
     tasks: ClassVar[tuple[str, ...]] = ("translate",)
     inert_fields: ClassVar[Mapping[str, str]] = {"longest": "it refuses longer pairs and changes nothing of a fit"}
 
-    unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What strings are cut into.")] = "char"
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
+
+    unit: Annotated[
+        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"],
+        Doc("What strings are cut into; the last three are pieces that are learned from each side."),
+    ] = "char"
+    vocabulary_size: Annotated[
+        int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe`` and ``wordpiece`` may learn of each side.")
+    ] = 4000
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
     longest: Annotated[
         int | None, "[1, inf)", Doc("Tokens that a source or a target may have; None takes any, at any cost.")
@@ -90,10 +99,10 @@ class Translator(ByGradient, HasDtype):
     @property
     def domain(self) -> Pairs:
         """Pairs of texts cut into tokens by `unit`."""
-        return Pairs(self.unit, longest=self.longest)
+        return Pairs(self.unit, longest=self.longest, size=self.vocabulary_size)
 
     def known_domain(self) -> Pairs:
-        return Pairs(self.unit, self.source_vocabulary_, self.target_vocabulary_, self.longest)
+        return Pairs(self.unit, self.source_vocabulary_, self.target_vocabulary_, self.longest, self.vocabulary_size)
 
     @property
     def source_vocabulary_(self) -> Vocabulary:
@@ -117,7 +126,7 @@ class Translator(ByGradient, HasDtype):
         return Examples(domain.ingest(X), shared={"source": domain.source, "target": domain.target})
 
     def ingest_validation(self, validation: Any, examples: Any) -> Examples:
-        domain = Pairs(self.unit, examples.shared["source"], examples.shared["target"], self.longest)
+        domain = replace(self.domain, source=examples.shared["source"], target=examples.shared["target"])
         return Examples(domain.ingest(validation), shared=examples.shared)
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
@@ -148,8 +157,9 @@ class Translator(ByGradient, HasDtype):
         Standard errors are over pairs. Translations are those of `predict`.
         """
         pairs = listed(X, "X", "a list of pairs", "give (source, target)")
-        self.domain.check(pairs)
-        targets = [one if isinstance(one, str) else detokenize(one, self.unit) for _, one in pairs]
+        self.known_domain().check(pairs)
+        cut = cut_by(self.unit, self.target_vocabulary_)
+        targets = [one if isinstance(one, str) else detokenize(one, cut) for _, one in pairs]
         translated = self.translate([(source,) for source, _ in pairs])
         return {"log_likelihood": self._likelihood(pairs)} | translation_scores(translated, targets, self.unit)
 
@@ -324,7 +334,7 @@ class Translator(ByGradient, HasDtype):
 
     def _written(self, row: Any) -> str:
         row = np.asarray(row, np.int64)
-        return detokenize(self.target_vocabulary_.decode(row[row != EOS]), self.unit)
+        return detokenize(self.target_vocabulary_.decode(row[row != EOS]), cut_by(self.unit, self.target_vocabulary_))
 
     def _decoder(self, sources: Ragged, candidates: Candidates | None) -> Any:
         """The decoder of some sources, with the tokens that it may write."""

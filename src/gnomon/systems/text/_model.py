@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnomon.contracts import Array, Noise, State
 from gnomon.data.counting import BOS, EOS, UNKNOWN, NGramCounts, Start, TokenStream, count_stream, merge_counts, stack
 from gnomon.data.text import Vocabulary
+from gnomon.data.tokenizers import restored
 from gnomon.errors import UserValueError
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.numeric.ragged import Ragged
@@ -290,7 +291,7 @@ class NGramModel:
         settled = bool(np.asarray(state["settled"])[0])
         self.parameters = _below(state, "parameter_") if settled else None
         names = _below(state, "token_")
-        self.vocabulary = Vocabulary.from_state(names) if names else None
+        self.vocabulary = restored(names) if names else None
         self._estimate = None
 
 

@@ -1,0 +1,308 @@
+"""Words cut into pieces that are learned from a text: byte-pair encoding and WordPiece, by the package tokenizers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnomon.data.sources import blocks, check_file
+from gnomon.data.subword_training import UNKNOWN_PIECE, Kind, library, serial, trained
+from gnomon.data.text import Vocabulary, lines, listed
+from gnomon.errors import UserTypeError, UserValueError, shown
+
+__all__ = ["LEARNED", "SubwordTokenizer", "Subwords", "restored"]
+
+LEARNED = ("bpe", "byte-bpe", "wordpiece")
+"""Units whose tokens are learned from the text."""
+SMALLEST = 256
+SOME = 1000
+"""Texts that are cut in one call."""
+
+Ints = NDArray[np.int64]
+_IDEOGRAPH = "\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0002fa1f"
+_BLANK = re.compile(f"(?<=[{_IDEOGRAPH}]) (?=[{_IDEOGRAPH}])")
+
+
+class SubwordTokenizer:
+    r"""Words cut into pieces that are learned from a text.
+
+    Byte-pair encoding starts from single characters and merges, again and again, the two neighbors that occur together
+    most often, counted over the words of the text and never across them; a text is cut by the same merges in the same
+    order (Sennrich, Haddow and Birch 2016).
+
+    Parameters
+    ----------
+    tokenizer : tokenizers.Tokenizer
+        As the package tokenizers makes or reads it; `train`, `from_file` and `load` give one.
+
+    Notes
+    -----
+    ``bpe`` merges characters; a word, a number, a run of other characters carries the blank before it, which marks
+    where it begins. Characters that the pieces do not hold are spelled by the bytes of UTF-8, pieces ``<0x00>`` ...
+    ``<0xFF>``. ``byte-bpe`` merges bytes, written as the printable characters of GPT-2. Of both
+    ``decode(encode(text)) == text`` for any text. ``wordpiece`` cuts by BERT's rule, without its lower case: marks and
+    ideographs are words of their own, pieces within a word begin with ``##``, a word takes the longest piece that fits,
+    from its beginning on; a word with a character that the pieces do not hold is ``[UNK]``, and `decode` sets words
+    apart by single blanks.
+
+    Pairs of equal count are merged in the order of the ids of their first pieces, then of their second; ids are
+    characters in code point order (bytes: of their printable characters), then merges as they were found. So the
+    pieces follow from the text alone.
+
+    Training counts pairs once and then updates those that a merge touches; its memory grows with the number of
+    different words, not with the length of the text. The package works in one thread here, unless
+    ``TOKENIZERS_PARALLELISM`` is set.
+
+    Source: Sennrich, Haddow and Birch (2016), Neural machine translation of rare words with subword units; Schuster and
+    Nakajima (2012) for WordPiece; Radford and others (2019) for bytes.
+
+    Examples
+    --------
+    >>> tokenizer = SubwordTokenizer.train(["low low low lower newest newest widest"], 300)
+    >>> tokenizer.tokenize("the lowest")
+    ['t', '<0x68>', 'e', ' low', 'est']
+    >>> tokenizer.decode(tokenizer.encode("naïve 中文 😀"))
+    'naïve 中文 😀'
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self.tokens: tuple[str, ...] = _pieces(tokenizer)
+        self._tokenizer.encode_special_tokens = True  # what a text says is text
+
+    @classmethod
+    def train(cls, corpus: Any, vocabulary_size: int = 4000, kind: Kind = "bpe", *, min_count: int = 1) -> Self:
+        """A tokenizer of the pieces of a text.
+
+        Parameters
+        ----------
+        corpus : str, path, list of str, Dataset or iterable of str
+            A string is a text; a path is a file, which is read as a stream, twice. Other iterables are stored.
+        vocabulary_size : int >= 256, default 4000
+            Pieces at most, the 256 bytes of ``bpe`` and ``byte-bpe`` among them; fewer where the text has no more pairs
+            to merge. Of ``bpe`` at most half of those beside the bytes are single characters, the most frequent ones.
+        kind : {"bpe", "byte-bpe", "wordpiece"}
+        min_count : int >= 1, default 1
+            Pairs that occur more rarely are not merged.
+
+        Raises
+        ------
+        UserValueError
+            A text without any token, a size below 256, an unknown kind; the package is absent.
+        UserTypeError
+            Something that is no text, with its place.
+        """
+        if kind not in LEARNED:
+            raise UserValueError.must("kind", f"be one of {', '.join(LEARNED)}", kind)
+        if vocabulary_size < SMALLEST:
+            raise UserValueError.must("vocabulary_size", f"be at least {SMALLEST}", vocabulary_size)
+        if min_count < 1:
+            raise UserValueError.must("min_count", "be at least 1", min_count)
+        stream = _stream(corpus)
+        if not any(text.strip() for text in stream()):
+            raise UserValueError("the text has no tokens", "", "give at least one sentence with a token")
+        return cls(trained(stream, vocabulary_size, kind, min_count))
+
+    @classmethod
+    def from_file(cls, file: str | os.PathLike[str]) -> Self:
+        """The tokenizer of a file ``tokenizer.json``, as the packages tokenizers and transformers write it.
+
+        Raises
+        ------
+        UserValueError
+            No such file, or one that is no tokenizer.
+        """
+        path = Path(file).expanduser()
+        check_file(path)
+        return cls._read(path.read_bytes(), str(file))
+
+    load = from_file
+
+    @classmethod
+    def _read(cls, data: bytes, where: str) -> Self:
+        try:
+            return cls(library().Tokenizer.from_str(data.decode()))
+        except UserValueError:
+            raise
+        except BaseException as error:  # the package raises nothing narrower, and panics
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            what = f"the file must be a tokenizer.json of the package tokenizers, got {str(error).splitlines()[0]}"
+            raise UserValueError(what, where, "write one by SubwordTokenizer.save") from None
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write a ``tokenizer.json``, which the packages tokenizers and transformers read."""
+        Path(file).expanduser().write_text(self._tokenizer.to_str(pretty=True), encoding="utf-8")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that tell tokenizers apart."""
+        return blake2b(self._tokenizer.to_str().encode(), digest_size=4).hexdigest()
+
+    # --- text and pieces ------------------------------------------------------------------------------------------
+
+    def tokenize(self, text: str) -> list[str]:
+        """The pieces of a text."""
+        return self.tokenize_all([text])[0]
+
+    def tokenize_all(self, texts: Sequence[str]) -> list[list[str]]:
+        """The pieces of several texts."""
+        names = self.tokens
+        return [[names[i] for i in one.ids] for one in self._cut(texts)]
+
+    def detokenize(self, tokens: Iterable[str]) -> str:
+        """The text of pieces; bytes that are no UTF-8 show as the replacement character."""
+        decoder, pieces = self._tokenizer.decoder, list(tokens)
+        if decoder is None:
+            return " ".join(pieces)
+        text: str = decoder.decode(pieces)
+        return _BLANK.sub("", text) if "WordPiece" in repr(decoder) else text
+
+    def encode(self, text: str) -> Ints:
+        """Ids of the pieces of a text, int64 of shape (n,)."""
+        return np.array(self._cut([text])[0].ids, np.int64)
+
+    def encode_all(self, texts: Iterable[str]) -> Iterator[Ints]:
+        """Ids of each of many texts, read and answered as a stream."""
+        rest = iter(texts)
+        while some := list(islice(rest, SOME)):
+            yield from (np.array(one.ids, np.int64) for one in self._cut(some))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids.
+
+        Raises
+        ------
+        UserValueError
+            An id outside 0 ... len - 1, with its place.
+        """
+        found = list(map(int, ids))
+        place = next((place for place, i in enumerate(found) if not 0 <= i < len(self)), None)
+        if place is not None:
+            what = f"ids must be in [0, {len(self)}), got {found[place]}"
+            raise UserValueError(what, f"index {place}", "encode with this tokenizer")
+        return self.detokenize(self.tokens[i] for i in found)
+
+    def _cut(self, texts: Sequence[str]) -> Any:
+        """What the package says of texts.
+
+        Raises
+        ------
+        UserTypeError, UserValueError
+            What is no text; half a surrogate pair, which no UTF-8 holds.
+        """
+        try:
+            with serial():
+                return self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        except TypeError:
+            place = next(place for place, text in enumerate(texts) if not _is_whole(text))
+        wrong = texts[place]
+        if isinstance(wrong, str):
+            raise UserValueError("there is half of a surrogate pair in the text", f"text {place}", "remove it")
+        raise UserTypeError(f"a text must be a string, got {shown(wrong)}", f"text {place}", "give strings")
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """As an array: the bytes of its ``tokenizer.json``."""
+        return {"tokenizer": np.frombuffer(self._tokenizer.to_str().encode(), np.uint8).copy()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The tokenizer that `state` described."""
+        return cls._read(np.asarray(state["tokenizer"], np.uint8).tobytes(), "tokenizer")
+
+
+class Subwords(Vocabulary):
+    """The pieces of a tokenizer and their ids beside special symbols, with which a system reads and writes text.
+
+    Ids are those of the special symbols, then the pieces in the order of the tokenizer. Its ``[UNK]`` is ``<unk>``.
+
+    Parameters
+    ----------
+    tokenizer : SubwordTokenizer
+    specials : sequence of str, default ("<unk>", "<s>", "</s>")
+
+    Examples
+    --------
+    >>> subwords = Subwords(SubwordTokenizer.train(["the sun and the shadow of the sun"], 300))
+    >>> ids = subwords.encode(subwords.tokenize("the sun"))
+    >>> min(ids.tolist()) >= 3, subwords.detokenize(subwords.decode(ids))
+    (True, 'the sun')
+    """
+
+    def __init__(self, tokenizer: SubwordTokenizer, specials: Sequence[str] = ("<unk>", "<s>", "</s>")) -> None:
+        super().__init__([one for one in tokenizer.tokens if one != UNKNOWN_PIECE], specials)
+        self.tokenizer = tokenizer
+        self.tokenize, self.tokenize_all = tokenizer.tokenize, tokenizer.tokenize_all
+        self.detokenize = tokenizer.detokenize
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """As arrays: those of the vocabulary, and the tokenizer."""
+        return super().state() | self.tokenizer.state()
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Subwords:
+        """The vocabulary that `state` described."""
+        plain = Vocabulary.from_state({name: value for name, value in state.items() if name != "tokenizer"})
+        return cls(SubwordTokenizer.from_state(state), plain.specials)
+
+
+def restored(state: Mapping[str, Any]) -> Vocabulary:
+    """The vocabulary of a state, with its tokenizer where there is one.
+
+    Examples
+    --------
+    >>> restored(Vocabulary(["a", "b"]).state()).tokens
+    ('a', 'b')
+    """
+    return Subwords.from_state(state) if "tokenizer" in state else Vocabulary.from_state(state)
+
+
+def _pieces(tokenizer: Any) -> tuple[str, ...]:
+    """Pieces in order of id; a number that no piece has is named after itself."""
+    ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
+    names = {i: piece for piece, i in ids.items()}
+    return tuple(names.get(i, f"[id {i}]") for i in range(max(names, default=-1) + 1))
+
+
+def _is_whole(text: Any) -> bool:
+    if not isinstance(text, str):
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _stream(corpus: Any) -> Callable[[], Iterable[str]]:
+    """A corpus as something that can be gone through again and again."""
+    if isinstance(corpus, str):
+        found = lines(corpus)
+        return lambda: found
+    if isinstance(corpus, os.PathLike):
+        file = Path(corpus).expanduser()
+        check_file(file)
+        return lambda: (line for _, block in blocks(file) for line in block.decode().split("\n"))
+    if hasattr(corpus, "view") and hasattr(corpus, "text"):
+        corpus = corpus.view("text")
+    texts = listed(corpus, "corpus", "text", "give a string, a path or a list of strings")
+    place = next((place for place, text in enumerate(texts) if not _is_whole(text)), None)
+    if place is not None:
+        if isinstance(texts[place], str):
+            raise UserValueError("there is half of a surrogate pair in the text", f"text {place}", "remove it")
+        remedy = "give strings: pieces are learned from text that is not cut yet"
+        raise UserTypeError(f"a text must be a string, got {shown(texts[place])}", f"text {place}", remedy)
+    return lambda: texts
