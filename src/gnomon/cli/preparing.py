@@ -13,13 +13,16 @@ from gnomon.errors import UserValueError
 __all__ = ["PREPARING", "preparation", "prepare_options"]
 
 _LISTS = ("drop", "numeric", "categorical", "id")
-PREPARING = ("encode", "missing", "scale", *_LISTS)
+PREPARING = ("encode", "missing", "scale", "text", "words", "text_unit", *_LISTS)
 """Names of these options, which no hyper-parameter has."""
 
 _HELP = {
     "encode": "Categories as a column for each level, or as codes; none: the table must hold numbers and stays.",
     "missing": "What stands for a missing number where the system takes none; none: it stays missing.",
     "scale": "Numbers to mean 0 and spread 1; auto: where the system's answer depends on units.",
+    "text": "Free text as columns of its words: whether each occurs, how often, or tf-idf; none: it is left out.",
+    "words": "How many words of a text are kept, the most frequent ones; each costs 8 bytes a row.",
+    "text_unit": "What a text is cut into; auto: characters of scripts without spaces, else words between blanks.",
     "drop": "Columns to leave out.",
     "numeric": "Columns of numbers; a cell that is none counts as missing.",
     "categorical": "Columns of categories, though they hold numbers or many levels.",
@@ -29,20 +32,23 @@ _CHOICES = {
     "encode": ["one-hot", "ordinal", "none"],
     "missing": ["median", "mean", "most-frequent", "none"],
     "scale": ["auto", "yes", "no"],
+    "text": ["none", "bag-of-words", "counts", "tf-idf"],
+    "text_unit": ["auto", "word", "char", "jieba"],
 }
+_WORDS = 1000
 
 
 def prepare_options() -> list[click.Option]:
     """The options; what is said of them reaches `preparation` under the names of `PREPARING`."""
-    return [
-        click.Option([f"--{name}", name], metavar="A,B,...", help=_HELP[name])
-        if name in _LISTS
-        else click.Option(
-            [f"--{name}", name], type=click.Choice(_CHOICES[name]), default=_CHOICES[name][0], show_default=True,
-            help=_HELP[name],
-        )
-        for name in PREPARING
-    ]  # fmt: skip
+    return [click.Option([f"--{name.replace('_', '-')}", name], help=_HELP[name], **_kind(name)) for name in PREPARING]
+
+
+def _kind(name: str) -> dict[str, Any]:
+    if name in _LISTS:
+        return {"metavar": "A,B,..."}
+    if name == "words":
+        return {"type": click.IntRange(min=1), "default": _WORDS, "show_default": True}
+    return {"type": click.Choice(_CHOICES[name]), "default": _CHOICES[name][0], "show_default": True}
 
 
 def preparation(given: Mapping[str, Any]) -> Preparation:
@@ -55,8 +61,9 @@ def preparation(given: Mapping[str, Any]) -> Preparation:
     """
     drop, numeric, categorical, ids = (_names(given.get(name), name) for name in _LISTS)
     return Preparation(
-        encode=given["encode"], missing=given["missing"], scale=given["scale"], drop=drop, numeric=numeric,
-        categorical=categorical, id=ids,
+        encode=given["encode"], missing=given["missing"], scale=given["scale"], text=given["text"],
+        words=given["words"], text_unit=given["text_unit"], drop=drop, numeric=numeric, categorical=categorical,
+        id=ids,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What one column of a table becomes: numbers, truth values, categories and dates, each a few facts in JSON."""
+"""What one column of a table becomes: numbers, truth values, categories, dates and texts, each a few facts in JSON."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gnomon.data.frames import DATE, LENIENT, NUMBER, TEXT, TRUTH, texts_of
+from gnomon.data.text import UNITS
+from gnomon.data.word_steps import WordsStep
 from gnomon.errors import shown
 
 __all__ = [
@@ -231,7 +233,7 @@ def date_part(cells: pl.Series, part: str, first: int) -> Floats:
     return found.cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
-_TYPES: dict[str, Any] = {step.type: step for step in (NumberStep, CategoryStep, DateStep)}
+_TYPES: dict[str, Any] = {step.type: step for step in (NumberStep, CategoryStep, DateStep, WordsStep)}
 
 
 def step_to_json(step: Any) -> dict[str, Any]:
@@ -277,6 +279,7 @@ _RULES: dict[Any, tuple[str, Callable[[Any], bool]]] = {
     "str": ("be text", lambda value: isinstance(value, str)),
     "bool": ("be true or false", lambda value: isinstance(value, bool)),
     "int": ("be a whole number", lambda value: type(value) is int and abs(value) < 1 << 63),
+    "Unit": ("be a unit of text", lambda value: value in UNITS),
     "float | None": ("be a number", lambda value: value is None or _is_number(value)),
     "tuple[str, ...]": (
         "be a list of texts", lambda value: isinstance(value, tuple) and all(isinstance(one, str) for one in value),

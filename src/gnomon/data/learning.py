@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,8 +17,9 @@ from gnomon.data.column_steps import PARTS, CategoryStep, DateStep, NumberStep, 
 from gnomon.data.columns import Chunk
 from gnomon.data.dataset import Dataset
 from gnomon.data.frames import DATE, LENIENT, NUMBER, TEXT, TRUTH, frame_of, kind_of_series, of_kind, texts_of
-from gnomon.data.prepared import Prepared
+from gnomon.data.prepared import Prepared, as_table
 from gnomon.data.preprocessing import standardization
+from gnomon.data.word_steps import WEIGHTS, WordsStep, refuse_large, unit_of
 from gnomon.errors import NoColumn, UserValueError, nearest
 
 __all__ = ["learn"]
@@ -47,6 +49,15 @@ class Choices(Protocol):
     def missing(self) -> str: ...
 
     @property
+    def text(self) -> str: ...
+
+    @property
+    def words(self) -> int: ...
+
+    @property
+    def text_unit(self) -> str: ...
+
+    @property
     def rare(self) -> float: ...
 
     @property
@@ -67,6 +78,7 @@ def learn(
     ordered: bool = False,
 ) -> Prepared:  # fmt: skip
     """What a recipe learns from training rows; see `gnomon.data.Preparation.fit`."""
+    data = as_table(data) if isinstance(data, Dataset) else data
     return _Learner(recipe, data, keep_missing, indicators, within, ordered).learn(scaled)
 
 
@@ -89,6 +101,7 @@ class _Learner:
         self.recipe, self.data, self.ordered = recipe, data, ordered
         self.keep_missing, self.indicators, self.within = keep_missing, indicators, within
         self.columns, self.name = _columns(data)
+        self.is_text = isinstance(data, Dataset) and data.text is not None
         self.strict = recipe.encode == "none"
         self.left_out: dict[str, str] = {}
         self.only: str | None = None
@@ -155,6 +168,8 @@ class _Learner:
             where = f"{self.name}, column {column!r}"
             raise UserValueError(what, where, "leave it out (drop), or have it encoded (encode one-hot)")
         typed = of_kind(Chunk(self.name, pl.DataFrame([cells]), "row", 0, typed=True), column, kind)
+        if kind == TEXT and self.is_text and self.recipe.text != "none":
+            return self._words(column, typed)
         if kind == TEXT:
             return self._category(column, typed)
         if kind.startswith(DATE):
@@ -221,7 +236,7 @@ class _Learner:
 
     # --- categories ---------------------------------------------------------------------------------------------
 
-    def _category(self, column: str, cells: pl.Series, *, named: bool = False) -> CategoryStep | None:
+    def _category(self, column: str, cells: pl.Series, *, named: bool = False) -> CategoryStep | WordsStep | None:
         counts = cells.drop_nulls().value_counts().sort(cells.name) if cells.len() else None
         if counts is None or counts.is_empty():
             return self._leave(column, "empty in the training rows")
@@ -231,6 +246,8 @@ class _Learner:
         kept = rows >= least
         if not named:
             why = self._no_category(column, levels, rows, kept, observed, missing)
+            if self._is_prose(column, levels, observed, why):
+                return self._words(column, cells)
             if why:
                 return self._leave(column, why)
         if not kept.any():
@@ -243,7 +260,7 @@ class _Learner:
         self, column: str, levels: list[str], rows: NDArray[Any], kept: NDArray[Any], observed: int, missing: bool
     ) -> str:
         """Why a column of text is left out; empty where it is not."""
-        remedy = f"to take it as categories: --categorical {column}"
+        remedy = f"to take it by its words: --text tf-idf; as categories: --categorical {column}"
         if len(levels) == 1 and not missing and observed > 1:
             return f"the same in every training row ({levels[0][:20]!r})"
         if len(levels) == observed and observed >= 2 and (observed >= FEW or self._hinted(column)):
@@ -251,6 +268,26 @@ class _Learner:
         if len(levels) > FREE and (rows[kept].sum() < observed / 2 or len(levels) > observed / 5):
             return f"{len(levels)} different texts, most of them rare, as free text has; {remedy}"
         return ""
+
+    # --- texts --------------------------------------------------------------------------------------------------
+
+    def _is_prose(self, column: str, levels: list[str], observed: int, why: str) -> bool:
+        """Whether a column of text is taken by its words: one that would be left out, or few texts of several words."""
+        if self.recipe.text == "none" or len(levels) == 1 or self._hinted(column):
+            return False
+        several = len(levels) == observed and sum(map(str.count, levels, repeat(" "))) >= 2 * len(levels)
+        return bool(why) or several
+
+    def _words(self, column: str, cells: pl.Series) -> WordsStep:
+        fitting = {"binary": ("bag-of-words",), "unit": ("bag-of-words", "tf-idf")}.get(self.within, WEIGHTS)
+        if self.recipe.text not in fitting:
+            what = f"text must be {' or '.join(fitting)} where the system takes no other numbers"
+            raise UserValueError(f"{what}, got {self.recipe.text}", f"{self.name}, column {column!r}")
+        chosen: Any = self.recipe.text_unit
+        unit = unit_of(cells) if chosen == "auto" else chosen
+        step = WordsStep.fit(column, cells, self.recipe.text, unit, self.recipe.words)
+        refuse_large(cells.len(), len(step.words), f"{self.name}, column {column!r}")
+        return step
 
     # --- dates --------------------------------------------------------------------------------------------------
 

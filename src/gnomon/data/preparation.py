@@ -24,6 +24,8 @@ _CHOICES = {
     "encode": ("one-hot", "ordinal", "none"),
     "missing": ("median", "mean", "most-frequent", "none"),
     "scale": ("auto", "yes", "no"),
+    "text": ("none", "bag-of-words", "counts", "tf-idf"),
+    "text_unit": ("auto", "word", "char", "jieba"),
 }
 _LISTS = ("drop", "numeric", "categorical", "id")
 
@@ -42,6 +44,13 @@ class Preparation:
         systems that take missing values keep them. "none": they stay missing.
     scale : {"auto", "yes", "no"}, default "auto"
         Numbers to mean 0 and spread 1: where the answer of a system depends on the columns' units, always, or never.
+    text : {"none", "bag-of-words", "counts", "tf-idf"}, default "none"
+        What becomes of free text, and of a set of texts: a column for each of its words, which holds whether it occurs,
+        how often, or its tf-idf, where texts have the length 1. "none": free text is left out.
+    words : int >= 1, default 1000
+        How many words of a text are kept, the most frequent ones; each costs 8 bytes a row.
+    text_unit : {"auto", "word", "char", "jieba"}, default "auto"
+        What a text is cut into; "auto": characters of scripts without spaces, else words between blanks.
     rare : float in [0, 1), default 0.005
         Levels in fewer than this fraction of the training rows, or in a single one, are "other", as are unseen levels.
     drop : sequence of str
@@ -62,6 +71,9 @@ class Preparation:
     encode: str = "one-hot"
     missing: str = "median"
     scale: str = "auto"
+    text: str = "none"
+    words: int = 1000
+    text_unit: str = "auto"
     rare: float = 0.005
     drop: Sequence[str] = ()
     numeric: Sequence[str] = ()
@@ -77,6 +89,8 @@ class Preparation:
                 raise UserValueError.must(name, f"be {', '.join(allowed)}", given, remedy=remedy)
         if not isinstance(self.rare, int | float) or not 0 <= self.rare < 1:
             raise UserValueError.must("rare", "be in [0, 1)", self.rare)
+        if not isinstance(self.words, int) or self.words < 1:
+            raise UserValueError.must("words", "be at least 1", self.words)
         seen: dict[str, str] = {}
         for name in _LISTS:
             given = getattr(self, name)

@@ -15,14 +15,18 @@ from numpy.typing import NDArray
 from gnomon.data.column_steps import CategoryStep, ColumnStep, DateStep, NumberStep, step_from_json, step_to_json
 from gnomon.data.columns import Chunk
 from gnomon.data.frames import LENIENT, NUMBER, TRUTH, frame_of, of_kind
+from gnomon.data.text import plural
+from gnomon.data.word_steps import WordsStep
 from gnomon.errors import NoColumn, UserValueError, counted, nearest
 
-__all__ = ["Prepared"]
+__all__ = ["TEXT_COLUMN", "Prepared", "as_table"]
 
 Floats = NDArray[np.float64]
 T = TypeVar("T", bound="RawTable")
 _UNNAMED = re.compile(r"^column_[0-9]+$")
 _LISTED = 8
+TEXT_COLUMN = "text"
+"""The column that a set of texts is."""
 
 
 class RawTable(Protocol):
@@ -109,6 +113,7 @@ class Prepared:
         """
         if data.preparation is self:
             return data
+        data = as_table(data)
         X = self._of_array(data) if data.frame is None else self.transform(data.frame, name=data.name)
         dataset: Any = data
         ready: T = replace(dataset, X=X, columns=self.names_out, preparation=self)
@@ -220,6 +225,7 @@ class Prepared:
         dates = [f"{step.name} ({', '.join(step.parts)})" for step in self.steps if isinstance(step, DateStep)]
         if dates:
             found.append(f"dates: {_listed(dates)}")
+        found += [f"words: {step.about}" for step in self.steps if isinstance(step, WordsStep)]
         for name, why in list(self.left_out.items())[:_LISTED]:
             found.append(f"left out: {name}, {why}")
         if len(self.left_out) > _LISTED:
@@ -246,6 +252,8 @@ class Prepared:
             if isinstance(step, CategoryStep):
                 more = [word for word in ("other", "missing") if getattr(step, word)]
                 found[step.name] = " + ".join([counted(len(step.levels), "level"), *more])
+            elif isinstance(step, WordsStep):
+                found[step.name] = f"{len(step.words)} {plural(step.unit)} by {step.weights}"
             elif isinstance(step, DateStep):
                 found[step.name] = f"date: {', '.join(step.parts)}"
             else:
@@ -308,6 +316,22 @@ class Prepared:
         if len(widths) != 1:
             raise UserValueError("the preparation cannot be read: widths differ", "config.json", "fit again")
         return found
+
+
+def as_table(data: T) -> T:
+    """A set of texts as a table of one column, ``text``; any other set as it is.
+
+    Examples
+    --------
+    >>> from gnomon.data import Dataset
+    >>> as_table(Dataset("two", text=("a b", "c"))).frame.columns
+    ['text']
+    """
+    raw: Any = data
+    if raw.text is None or raw.frame is not None or raw.X is not None:
+        return data
+    found: T = replace(raw, frame=pl.DataFrame({TEXT_COLUMN: list(raw.text)}))
+    return found
 
 
 def _numbered(width: int) -> list[str]:

@@ -19,7 +19,7 @@ from gnomon.data.form import File, Form, form_of
 from gnomon.data.loading import load as read
 from gnomon.data.places import placed
 from gnomon.data.preparation import Preparation
-from gnomon.data.prepared import Prepared
+from gnomon.data.prepared import TEXT_COLUMN, Prepared
 from gnomon.data.sources import facts
 from gnomon.data.splitting import by_column
 from gnomon.errors import Diverged, NoColumn, UserError, UserTypeError, UserValueError
@@ -156,6 +156,7 @@ def other_data(
     if images is not None:
         return images
     fitted = recipe.get("features") if prepared is None else list(prepared.names_in)
+    fitted = None if fitted == [TEXT_COLUMN] else fitted  # a set of texts has no columns to choose
     try:
         if prepared is None:
             return of_levels(goal.read(name, target=target, columns=fitted), recipe.get("levels"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from gnomon.catalog import entries
 from gnomon.data.dataset import Dataset
 from gnomon.data.preparation import WITHIN, Preparation
-from gnomon.data.prepared import Prepared
+from gnomon.data.prepared import Prepared, as_table
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.system.base import System
 
@@ -139,8 +140,13 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
         Options for data that has no columns to prepare, scaling for a system that does not know of it.
     """
     refuse_unfit(train, system)
+    tabular = getattr(system.domain, "is_table", False)
+    if recipe.text != "none" and tabular:
+        train = as_table(train)
     table = train.X is not None or train.frame is not None
-    if not table or train.images is not None or not getattr(system.domain, "is_table", False):
+    if not table and train.text is not None and not tabular:
+        recipe = replace(recipe, text="none", words=Preparation.words, text_unit=Preparation.text_unit)
+    if not table or train.images is not None or not tabular:
         if recipe != Preparation():
             option = next(iter(recipe.to_json()))
             what = f"{system.name} takes {system.domain.noun}, whose columns are not prepared"
