@@ -296,6 +296,8 @@ CAPTIONS: dict[Callable[[Any], Figure], str] = {
 def drawing(system: Any) -> Callable[[Any], Figure] | None:
     """How a system is drawn; None where there is no way."""
     task, view = system.tasks[0], system.domain.view
+    if view == "documents":
+        return None
     if task == "segment":
         return labeled_pixels
     if view == "images":

@@ -43,6 +43,15 @@ ENTRIES = (
          "learning_rate": 0.02},
     ),
     Entry(
+        "transformer-classifier", "Transformer classifier of texts", "Transformer 文本分类器", "model",
+        ("classify",), "gnomon.systems.sequence.transformer_classifier:TransformerClassifier",
+        "Vaswani et al. 2017; Devlin, Chang, Lee and Toutanova 2019",
+        ("NLP-55", "DLN-223"),
+        {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "window": 16, "batch_size": 8, "epochs": 12,
+         "learning_rate": 0.02},
+        takes="texts, labels",
+    ),
+    Entry(
         "seq2seq", "Sequence to sequence", "序列到序列", "model",
         ("translate",), "gnomon.systems.sequence.seq2seq:Seq2Seq",
         "Sutskever, Vinyals and Le 2014; Bahdanau, Cho and Bengio 2015",

@@ -34,6 +34,7 @@ OF_NEEDS: Mapping[str, str] = {
     "numeric target": "数值目标 连续目标",
     "images": "图像 图片",
     "text": "文本 语料",
+    "texts": "文本 文档 语料",
     "ratings": "评分 打分",
     "missing": "missing values missing cells NaN 缺失值 缺失数据 空值",
 }
@@ -189,6 +190,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "nadaraya-watson": "kernel smoother local average attention pooling 核平滑 核回归 注意力汇聚 非参数回归",
     "transformer": "encoder decoder self-attention 编码器解码器 自注意力 机器翻译 变换器",
     "longformer-lm": "sliding window dilated attention long documents 滑动窗口注意力 长文本 语言模型",
+    "transformer-classifier": "BERT fine-tuning sentence pair classification sentiment 文本分类 情感分析 句对分类 微调",
     "transformer-lm": "GPT decoder-only self-attention 自注意力 注意力机制 变换器 语言模型",
     "seq2seq": "encoder decoder attention 编码器解码器 机器翻译 注意力机制",
     "matrix-factorization": "SVD ALS 协同过滤 矩阵分解 隐语义模型",

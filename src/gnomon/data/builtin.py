@@ -49,6 +49,10 @@ def builtin(name: str) -> Dataset:
         return packaged(name)
     if name == "python-reference":
         return Dataset(name, text=python_reference(), source={"name": name})
+    if name == "python-docstrings":
+        from gnomon.data.docstrings import python_docstrings
+
+        return python_docstrings()
     if name == "photo-patches":
         return photo_patches()
     if name == "bouncing-ball":

@@ -140,6 +140,7 @@ class Dataset:
             ``grey``: the same, as chances of bits. ``threshold``: 1 from a chance of 0.5 on. ``drawn``: bits of these
             chances, by the row's number in the whole set (`gnomon.data.Binarizer`).
             ``masks``: the labels of the pixels.
+            ``documents``: a text to each row, or two: the sentences of a text, or one or two columns of text.
             ``images``: the same as arrays (n, rows, columns). Any other table is taken as it is: flat rows, whose shape
             the system must be told.
 
@@ -297,12 +298,18 @@ def _target(data: Dataset) -> NDArray[Any]:
     return Target().check(y, name=data.name, several=y.ndim == 2 and y.shape[1] > 1)
 
 
+def _documents(data: Dataset) -> Any:
+    from gnomon.data.text_columns import documents_of
+
+    return documents_of(data)
+
+
 VIEWS: dict[str, Callable[[Dataset], Any]] = {
     "binary": _binary, "density": _density, "unit": _unit, "grey": _chances,
     "threshold": _threshold, "drawn": _drawn, "images": _images, "target": _target,
     "table": lambda data: data._need("X"), "labels": lambda data: data._need("y"),
     "text": lambda data: data._need("text"), "pairs": lambda data: data._need("pairs"),
-    "ratings": lambda data: data._need("ratings"),
+    "ratings": lambda data: data._need("ratings"), "documents": _documents,
     "triples": lambda data: data._need("triples"), "masks": lambda data: data._need("masks"),
 }  # fmt: skip
 """The forms in which a data set is taken, by name."""

