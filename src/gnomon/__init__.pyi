@@ -98,6 +98,7 @@ from gnomon.systems.sequence.lstm_lm import LSTMLM as LSTMLM
 from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
 from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq
 from gnomon.systems.sequence.transformer import Transformer as Transformer
+from gnomon.systems.sequence.transformer_classifier import TransformerClassifier as TransformerClassifier
 from gnomon.systems.sequence.transformer_lm import TransformerLM as TransformerLM
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree

@@ -34,7 +34,7 @@ def test_two_columns_of_text_are_pairs_and_more_are_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,c,y\nx y,z,1,p\nu,v w,2,q\n")
     found = load(tmp_path / "t.csv", target="y", columns=["a", "b"]).view("documents")
     assert found == (("x y", "z"), ("u", "v w"))
-    with pytest.raises(UserValueError, match="a text or two, got 3 columns, 2 of them of text.*--columns a"):
+    with pytest.raises(UserValueError, match=r"a text or two, got 3 columns, 2 of them of text.*--columns a"):
         load(tmp_path / "t.csv", target="y").view("documents")
     with pytest.raises(UserValueError, match="a table of numbers, not texts"):
         load("iris").view("documents")

@@ -104,6 +104,10 @@ class ByGradient(TrainedByGradient, System):
         """
         return None
 
+    def usable_weights(self, model: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The weights of another fit without those that a model of another kind has for its own task: here all."""
+        return arrays
+
     def _open(self, run: Any, examples: Any, validation: Any = None) -> RunFolder | None:
         folder = super()._open(run, examples, validation)
         if folder is None or self._start is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, cast
@@ -150,6 +150,7 @@ class Beginning:
         """Put the weights into a model that has its first values, freeze, and set the rates."""
         _check_columns(system, source)
         source = _tensors_alone(model, _renamed(system, model, source))
+        source = replace(source, arrays=system.usable_weights(model, source.arrays))
         last = output_names(model)
         new = tuning.head == "new" or (tuning.head == "auto" and not _same_outputs(system, source))
         everything = list(model.state_dict())

@@ -109,10 +109,24 @@ def test_rates_fall_with_depth():
     source = small(pooling="first").fit(TEXTS, LABELS)
     start = gnomon.FineTuning(source, lr_decay=0.5, head="new")
     rates = small(pooling="first").fit(TEXTS, LABELS, initial=start).initial_.rates
-    layer = [
-        next(value for name, value in rates.items() if name.startswith(f"encoder.layers.{i}.")) for i in range(2)
-    ]
-    assert layer == [0.25, 0.5] and rates["encoder.tokens.weight"] == 0.125 and "head.weight" not in rates
+    layer = [next(value for name, value in rates.items() if name.startswith(f"encoder.layers.{i}.")) for i in range(2)]
+    assert layer == [0.125, 0.25] and rates["encoder.tokens.weight"] == 0.0625
+    assert rates["encoder.pooler.weight"] == 0.5 and "head.weight" not in rates
+
+
+def test_what_another_net_has_for_its_own_task_is_left():
+    """A pooler that is not asked for, and layers for other questions; but not layers of the encoder."""
+    source = small(pooling="first").fit(TEXTS, LABELS)
+    arrays = source.model_.state() | {"guess.weight": np.ones((3, 3))}
+    model = small().fit(TEXTS, LABELS, initial=source)
+    assert not any("pooler" in name for name in model.initial_.copied)
+    assert "guess.weight" not in model.usable_weights(model.model_, arrays)
+    with pytest.raises(UserValueError, match="which this network has not"):
+        small(n_layers=1).fit(TEXTS, LABELS, initial=source)
+    with pytest.raises(UserValueError, match="fresh for layers of its own"):
+        small(pooling="first").fit(TEXTS, LABELS, initial=model)
+    start = gnomon.FineTuning(model, fresh=("encoder.pooler",))
+    assert "encoder.pooler.weight" in small(pooling="first").fit(TEXTS, LABELS, initial=start).initial_.fresh
 
 
 def test_another_unit_than_the_source_has_is_refused():

@@ -61,11 +61,12 @@ class EncodedTexts(Module):
         self.encoder = encoder
 
     def learning_stages(self) -> list[tuple[str, ...]]:
-        """The embedding, each layer, and what is learned for the task."""
+        """The embedding, each layer, what stands behind the layers, and the output layer."""
         first = tuple(f"encoder.{name}." for name in ("tokens", "segments", "places", "norm", "widen"))
         layers = [(f"encoder.layers.{i}.",) for i in range(len(self.encoder.layers))]
-        layers[-1] += ("encoder.last.",)
-        return [first, *layers, ("encoder.pooler.", "head.")]
+        stages = [first, *layers, ("encoder.last.", "encoder.pooler."), ("head.",)]
+        names = [name for name, _ in self.named_parameters()]
+        return [stage for stage in stages if any(name.startswith(stage) for name in names)]
 
     def read(self, ids: torch.Tensor) -> torch.Tensor:
         """Vectors (n, T, width) of the tokens of packed rows (n, T)."""
@@ -110,7 +111,7 @@ class ReadsTexts(ByGradient):
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"positions": Positions}
 
     unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What a text is cut into.")] = "word"
-    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training texts are read as ``<unk>``.")] = 1
+    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the fit are read as ``<unk>``.")] = 1
     n_layers: Annotated[int, "[1, inf)", Doc("Layers of attention, each with a network behind it.")] = 3
     n_heads: Annotated[
         int, "[1, inf)", Doc("Heads of each layer's attention, which look each in its own way; divides n_embedding.")
@@ -222,6 +223,11 @@ class ReadsTexts(ByGradient):
         return TextEncoder(
             n_ids, self.n_embedding, layers, places, dropout=self.dropout, final_norm=first, pooled=pooled, dtype=dtype
         )
+
+    def usable_weights(self, model: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        own = (*model.state_dict(), *(name for name in arrays if name.startswith("token_")))
+        layers = ("encoder.layers.", "encoder.places.")  # of which the source must have as many
+        return {name: value for name, value in arrays.items() if name in own or name.startswith(layers)}
 
     def layout(self, examples: Any) -> Padded:
         return Padded(self.batch_size or len(examples), shuffle=self.batch_size is not None)
