@@ -11,7 +11,7 @@ import pytest
 import gnomon
 from gnomon.cli.main import run
 from gnomon.errors import UserError
-from gnomon.evaluation.translation import sentence_bleu
+from gnomon.evaluation.translation import bleu_of_each
 from gnomon.tasks.rescoring import best_step, candidate_scores, rescore, tune
 
 pytestmark = pytest.mark.filterwarnings("ignore:too little text")
@@ -121,7 +121,7 @@ def test_weights_are_tuned_to_the_references():
     assert hits(dev, [0.1, 1.0]) < 0.4 and hits(dev, found) > 0.8 and hits(test, found) > 0.8
 
     def bleu_of(weights):
-        return sentence_bleu(
+        return bleu_of_each(
             [rows[0][0] for rows in rescore(nbest[dev], [good, bad], weights)], wanted[dev], "char"
         ).mean()
 

@@ -14,6 +14,7 @@ _WHERE = {
     "anomaly": ("threshold",),
     "anomaly_ranking": ("AnomalyRanking", "rank_anomalies"),
     "bias_variance": ("decompose",),
+    "bleu": ("Bleu", "corpus_bleu", "sentence_bleu"),
     "blind": ("BlindTrial", "TrialScore", "exact_interval", "make_blind_trial", "score_trial"),
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
     "classification": ("brier", "classification_metrics"),

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data.text import Unit, tokenize
 from gnomon.data.tokenizers import LEARNED
-from gnomon.errors import UserValueError
+from gnomon.evaluation.bleu import aligned, counter
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
 
-__all__ = ["bleu", "sentence_bleu", "translation_scores"]
+__all__ = ["bleu", "bleu_of_each", "translation_scores"]
 
 RESAMPLES = 200
 
 
 def bleu(
     translations: Sequence[str],
-    references: Sequence[str],
+    references: Sequence[str | Sequence[str]],
     *,
     tokenizer: Literal["13a", "intl", "zh", "char", "none"] = "13a",
     seed: int = 0,
@@ -32,12 +32,14 @@ def bleu(
     :math:`100 \min(1, e^{1 - r/c}) \, \exp(\tfrac14 \sum_{n=1}^4 \log p_n)`, where p_n is the fraction of the n-grams
     of the translations that occur in their references (no n-gram more often than there), c the number of tokens of the
     translations and r that of the references. An order without a match counts as a small number (sacrebleu's
-    ``exp`` smoothing).
+    ``exp`` smoothing). The note of the score is sacrebleu's signature; `gnomon.evaluation.bleu` has other orders,
+    smoothing and weights.
 
     Parameters
     ----------
-    translations, references : sequences of str
-        One reference to a translation.
+    translations : sequence of str
+    references : sequence of str, or of sequences of str
+        One reference to a translation, or several.
     tokenizer : {"13a", "intl", "zh", "char", "none"}, default "13a"
         What n-grams are made of: the words of WMT, of any script, Chinese characters, characters, or words between
         blanks. Scores by different tokenizers are not comparable; the data space names it.
@@ -59,25 +61,21 @@ def bleu(
     >>> bleu(["the sun casts a long shadow"], ["the sun casts a long shadow"]).value
     100.0
     """
-    if len(translations) != len(references) or not len(references):
-        raise UserValueError(
-            f"there must be one reference per translation, got {len(references)} for {len(translations)}", "references",
-            "give lists of one length",
-        )  # fmt: skip
-    metric = _sacrebleu()(tokenize=tokenizer, effective_order=False)
-    value = metric.corpus_score(list(translations), [list(references)])
-    statistics = np.array(metric._extract_corpus_statistics(list(translations), [list(references)]), np.int64)
+    metric = counter(tokenizer)
+    texts, streams = aligned(translations, references)
+    value = metric.corpus_score(texts, streams)
+    statistics = np.array(metric._extract_corpus_statistics(texts, streams), np.int64)
     n = len(statistics)
     draws = np.asarray(Noise(seed, "bleu").integers(n, (RESAMPLES, n)))
     scores = [metric._compute_score_from_stats(statistics[rows].sum(0).tolist()).score for rows in draws]
     stderr = float(np.std(scores, ddof=1)) if n > 1 else float("nan")
     return Score(
         round(float(value.score), 10), stderr, unit="BLEU", data_space=f"translations, tokens by {tokenizer}",
-        name="bleu", n=n,
+        name="bleu", n=n, note=str(metric.get_signature()),
     )  # fmt: skip
 
 
-def sentence_bleu(translations: Sequence[str], references: Sequence[str], unit: Unit) -> NDArray[np.float64]:
+def bleu_of_each(translations: Sequence[str], references: Sequence[str], unit: Unit) -> NDArray[np.float64]:
     """BLEU of each translation by itself, in [0, 100], on tokens of a unit, by sacrebleu's sentence score.
 
     Orders for which a translation is too short are left out. No measure of a system: it favors other translations than
@@ -85,20 +83,12 @@ def sentence_bleu(translations: Sequence[str], references: Sequence[str], unit: 
 
     Examples
     --------
-    >>> sentence_bleu(["abcde", "xy"], ["abcde", "zz"], "char").round(6).tolist()
+    >>> bleu_of_each(["abcde", "xy"], ["abcde", "zz"], "char").round(6).tolist()
     [100.0, 0.0]
     """
-    metric = _sacrebleu()(tokenize="none", effective_order=True)
+    metric = counter("none", effective=True)
     sides = ([" ".join(tokenize(one, unit)) for one in side] for side in (translations, references))
     return np.array([metric.sentence_score(a, [b]).score for a, b in zip(*sides, strict=True)], np.float64)
-
-
-def _sacrebleu() -> Any:
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-    except ImportError:
-        raise UserValueError("BLEU needs sacrebleu", "bleu", "run: pip install sacrebleu") from None
-    return BLEU
 
 
 def translation_scores(translations: Sequence[str], references: Sequence[str], unit: Unit) -> dict[str, Score]:

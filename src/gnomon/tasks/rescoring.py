@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gnomon.data.text import Unit
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.evaluation.translation import sentence_bleu
+from gnomon.evaluation.translation import bleu_of_each
 
 __all__ = ["Feature", "NBest", "candidate_scores", "rescore", "tune"]
 
@@ -145,7 +145,7 @@ def tune(
     tables = candidate_scores(nbest, models)
     written = [one for _, candidates in nbest for one in candidates]
     wanted = [one for one, (_, candidates) in zip(references, nbest, strict=True) for _ in candidates]
-    qualities = np.split(sentence_bleu(written, wanted, unit), np.cumsum([len(one) for one in tables])[:-1])
+    qualities = np.split(bleu_of_each(written, wanted, unit), np.cumsum([len(one) for one in tables])[:-1])
     kept = [np.isfinite(table).all(1) for table in tables]
     chosen = [i for i, one in enumerate(kept) if one.any()]
     if not chosen:

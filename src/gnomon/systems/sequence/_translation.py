@@ -17,6 +17,7 @@ from gnomon.data.layouts import Layout, Padded
 from gnomon.data.sequences import Pairs, cut_by
 from gnomon.data.text import Vocabulary, detokenize, listed
 from gnomon.errors import UserTypeError, UserValueError
+from gnomon.evaluation.bleu import Bleu, Smoothing, Tokenizer, Weights, corpus_bleu
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
 from gnomon.inference.decoding.among import Among
@@ -162,6 +163,31 @@ class Translator(ByGradient, HasDtype):
         targets = [one if isinstance(one, str) else detokenize(one, cut) for _, one in pairs]
         translated = self.translate([(source,) for source, _ in pairs])
         return {"log_likelihood": self._likelihood(pairs)} | translation_scores(translated, targets, self.unit)
+
+    def bleu(
+        self, X: Any, *, max_n: int = 4, smoothing: Smoothing = "exp", weights: Weights = "equal",
+        tokenizer: Tokenizer = "13a",
+    ) -> Bleu:  # fmt: skip
+        """BLEU of the translations of pairs, in [0, 1], with its parts and signature.
+
+        Parameters
+        ----------
+        X : list of pairs
+            Of one source several pairs: each target is a reference of its one translation.
+        max_n, smoothing, weights, tokenizer
+            See `gnomon.evaluation.bleu.corpus_bleu`.
+        """
+        pairs = listed(X, "X", "a list of pairs", "give (source, target)")
+        self.known_domain().check(pairs)
+        cut = cut_by(self.unit, self.target_vocabulary_)
+        held: dict[Any, list[str]] = {}
+        for source, target in pairs:
+            key = source if isinstance(source, str) else tuple(source)
+            held.setdefault(key, []).append(target if isinstance(target, str) else detokenize(target, cut))
+        said = self.translate([(source if isinstance(source, str) else list(source),) for source in held])
+        return corpus_bleu(
+            said, list(held.values()), max_n=max_n, smoothing=smoothing, weights=weights, tokenizer=tokenizer
+        )
 
     def _likelihood(self, X: Any) -> Score:
         fields = self._rows(X)
