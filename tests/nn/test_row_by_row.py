@@ -44,7 +44,7 @@ from gnomon.nn.residual import bottleneck_block
 from gnomon.nn.separable import SeparableConv2d
 from gnomon.nn.shuffle import shuffle_unit
 from gnomon.nn.stages import DenseBlock
-from gnomon.nn.text_encoder import TextEncoder
+from gnomon.nn.text_encoder import TextEncoder, TokenHead
 from gnomon.nn.transformer import DecoderLayer, EncoderLayer, MultiHeadAttention, _Layer
 from gnomon.nn.unshared import LocallyConnected2d, PlacedKernels, TiledConv2d
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
@@ -123,6 +123,9 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda: TextEncoder(6, 4, [EncoderLayer(4, 2, 5, nn.ReLU(), dtype=F64)], LearnedPlaces(9, 4, dtype=F64),
                             dropout=0.1, dtype=F64),
         (IDS,),
+    ),
+    "token head": (
+        lambda: TokenHead(6, Embedding.from_pretrained(normal(5, 4).numpy()), nn.GELU(), dtype=F64), (ROWS,)
     ),
     "embedding": (lambda: Embedding(6, 3, padding=0, dtype=F64), (IDS,)),
     "perceptron": (Scores, (ROWS,)),

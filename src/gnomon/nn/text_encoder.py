@@ -18,7 +18,10 @@ from gnomon.nn.positions import Places
 from gnomon.nn.spans import FullSpan, Span
 from gnomon.nn.transformer import EncoderLayer
 
-__all__ = ["TextEncoder"]
+__all__ = ["TextEncoder", "TokenHead"]
+
+SPREAD = 0.02
+"""Standard deviation of the first vectors of tokens and segments (Devlin and others 2019)."""
 
 
 class TextEncoder(nn.Module):
@@ -82,7 +85,7 @@ class TextEncoder(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        narrow = embedding_width or width
+        self.width, narrow = width, embedding_width or width
         self.tokens = Embedding(n_ids, narrow, dtype=dtype)
         self.segments = Embedding(2, narrow, dtype=dtype)
         self.places, self.span = places, span or FullSpan()
@@ -94,8 +97,10 @@ class TextEncoder(nn.Module):
 
     def initialize(self, noise: Noise) -> None:
         """First values of all parameters."""
-        self.tokens.initialize(noise.child("tokens"))
-        self.segments.initialize(noise.child("segments"))
+        with torch.no_grad():
+            for name in ("tokens", "segments"):
+                weight = getattr(self, name).weight
+                weight.copy_(SPREAD * noise.child(name).normal(tuple(weight.shape), like=weight.detach()))
         self.places.initialize(noise.child("places"))
         for i, layer in enumerate(self.layers):
             layer.initialize(noise.child(f"layers.{i}"))  # type: ignore[operator]
@@ -125,3 +130,48 @@ class TextEncoder(nn.Module):
     def pool(self, tokens: torch.Tensor) -> torch.Tensor:
         """A vector (n, width) of each sequence, from what `forward` gave."""
         return torch.tanh(self.pooler(tokens[:, 0]))
+
+
+class TokenHead(nn.Module):
+    r"""Scores of all ids at a token, :math:`E\, \mathrm{LN}(\phi(W x + b)) + c`, with E the vectors of the embedding.
+
+    Parameters
+    ----------
+    width : int >= 1
+        Of what comes in.
+    embedding : Embedding
+        Its vectors belong to the network that holds it.
+    unit : nn.Module
+        The activation.
+    epsilon : float in (0, inf), default 1e-12
+        Of the norm.
+    dtype : torch.dtype, optional
+
+    Notes
+    -----
+    Source: Devlin, Chang, Lee and Toutanova (2019).
+    """
+
+    def __init__(
+        self,
+        width: int,
+        embedding: Embedding,
+        unit: nn.Module,
+        *,
+        epsilon: float = 1e-12,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        n_ids, narrow = embedding.weight.shape
+        self._embedding = (embedding,)  # in a tuple: its vectors are parameters of the network, once
+        self.dense, self.unit = dense(width, narrow, dtype=dtype), unit
+        self.norm = nn.LayerNorm(narrow, epsilon, dtype=dtype)
+        self.bias = nn.Parameter(torch.zeros(n_ids, dtype=dtype))
+
+    def initialize(self, noise: Noise) -> None:
+        """Xavier's uniform weights; biases of 0."""
+        initialize(self.dense, XavierUniform(), noise)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores (..., V) of vectors (..., width)."""
+        return nn.functional.linear(self.norm(self.unit(self.dense(x))), self._embedding[0].weight, self.bias)

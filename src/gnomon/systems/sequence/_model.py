@@ -22,7 +22,7 @@ from gnomon.nn.module import Module
 from gnomon.nn.recurrent import Recurrent
 from gnomon.numeric.ragged import Ragged
 
-__all__ = ["NetworkLanguageModel", "RecurrentLanguageModel", "foretold", "outcome"]
+__all__ = ["NetworkLanguageModel", "RecurrentLanguageModel", "WithVocabulary", "foretold", "outcome"]
 
 CELLS = 1 << 22
 """Scores that are held at once."""
@@ -41,7 +41,25 @@ def foretold(scores: torch.Tensor, size: int) -> torch.Tensor:
     return log_probs
 
 
-class NetworkLanguageModel(Module):
+class WithVocabulary(Module):
+    """A network that is saved with the vocabulary of its tokens."""
+
+    vocabulary: Vocabulary | None = None
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, and the vocabulary."""
+        names = {} if self.vocabulary is None else self.vocabulary.state()
+        return super().state() | {f"token_{name}": value for name, value in names.items()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` described."""
+        names = {name.removeprefix("token_"): np.asarray(v) for name, v in state.items() if name.startswith("token_")}
+        super().load({name: value for name, value in state.items() if not name.startswith("token_")})
+        if names:
+            self.vocabulary = restored(names)
+
+
+class NetworkLanguageModel(WithVocabulary):
     """P(w_1 ... w_T) = prod_t P(w_t | w_1 ... w_{t-1}) by a network that scores the next token after each.
 
     Sentences are ``<s> w_1 ... w_T </s>``; the end is predicted, ``<s>`` is not, so that the probabilities of all
@@ -55,7 +73,6 @@ class NetworkLanguageModel(Module):
 
     def __init__(self, vocabulary_size: int) -> None:
         super().__init__()
-        self.vocabulary: Vocabulary | None = None
         self.vocabulary_size = vocabulary_size
 
     def scores(self, tokens: torch.Tensor, state: Any = None) -> tuple[torch.Tensor, Any]:
@@ -113,20 +130,6 @@ class NetworkLanguageModel(Module):
         """Log probability of each sentence in nats, its end included."""
         values, sentence = self.token_log_prob(text)
         return np.bincount(sentence, weights=values, minlength=len(text)).astype(np.float64, copy=False)
-
-    # --- saving -------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """Parameters, and the vocabulary."""
-        names = {} if self.vocabulary is None else self.vocabulary.state()
-        return super().state() | {f"token_{name}": value for name, value in names.items()}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` described."""
-        names = {name.removeprefix("token_"): np.asarray(v) for name, v in state.items() if name.startswith("token_")}
-        super().load({name: value for name, value in state.items() if not name.startswith("token_")})
-        if names:
-            self.vocabulary = restored(names)
 
 
 class RecurrentLanguageModel(NetworkLanguageModel):

@@ -1,0 +1,244 @@
+"""What encoders of texts that learn without labels have in common: passages in, vectors of texts out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from gnomon.contracts import Noise
+from gnomon.data.examples import Examples
+from gnomon.data.packing import SPECIALS, Packed, pack, room
+from gnomon.data.passages import Corpus, passages, stretches
+from gnomon.data.sequences import Tokens
+from gnomon.data.text import Vocabulary
+from gnomon.errors import UserValueError
+from gnomon.nn.positions import Positions, RotaryPositions
+from gnomon.nn.text_encoder import TextEncoder
+from gnomon.nn.transformer import EncoderLayer
+from gnomon.numeric.ragged import Ragged
+from gnomon.recipes.fields import Doc
+from gnomon.recipes.recipe import Recipe
+from gnomon.system.by_gradient import ByGradient
+from gnomon.system.fields import HasDtype
+
+__all__ = ["TextPretraining", "outputs", "pieces"]
+
+CELLS = 1 << 15
+"""Tokens that are read at once."""
+
+
+def pieces(text: Ragged, size: int) -> tuple[Ragged, NDArray[np.int64]]:
+    """Texts cut into pieces of at most so many tokens, at least one of each, and the text of each piece.
+
+    Examples
+    --------
+    >>> found, owner = pieces(Ragged.of([[1, 2, 3], [], [4]]), 2)
+    >>> [one.tolist() for one in found], owner.tolist()
+    ([[1, 2], [3], [], [4]], [0, 0, 1, 2])
+    """
+    counts = np.maximum(1, -(-text.lengths // size))
+    owner = np.repeat(np.arange(len(text)), counts)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return Ragged(text.values, np.append(text.offsets[owner] + within * size, len(text.values))), owner
+
+
+def outputs(
+    encoder: TextEncoder, packed: Packed, device: torch.device
+) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
+    """The vectors (n, T, width) of the tokens of rows, those of like length together, with the rows' indices."""
+    order, begin = np.argsort(packed.lengths, kind="stable"), 0
+    while begin < len(order):
+        rows = order[begin : begin + max(1, CELLS // packed.ids.shape[1])]
+        T = int(packed.lengths[rows].max())
+        given = (packed.ids[rows, :T], packed.segments[rows, :T], packed.lengths[rows])
+        with torch.no_grad():
+            yield rows, encoder(*(torch.as_tensor(one, device=device) for one in given))
+        begin += len(rows)
+
+
+class TextPretraining(ByGradient, HasDtype):
+    """Base of encoders of texts that learn from a text without labels.
+
+    The model has an ``encoder`` (`TextEncoder`), a ``vocabulary`` and ``follows``, None where it does not learn what
+    follows what.
+    """
+
+    tasks: ClassVar[tuple[str, ...]] = ("fill",)
+    slots: ClassVar[Mapping[str, type[Recipe]]] = {"positions": Positions}
+    primary: ClassVar[str] = "masked_log_likelihood"
+
+    unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What a string is cut into.")] = "word"
+    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
+    n_layers: Annotated[int, "[1, inf)", Doc("Layers of attention, each with a network behind it.")] = 3
+    n_heads: Annotated[
+        int, "[1, inf)", Doc("Heads of each layer's attention, which look each in its own way; divides n_embedding.")
+    ] = 4
+    n_embedding: Annotated[int, "[1, inf)", Doc("Width of every layer, and of the vectors of texts.")] = 128
+    n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units of the network at each position.")] = 512
+    positions: Annotated[str | Recipe, Doc("How layers know where a token stands; see `gnomon.nn.positions`.")] = (
+        "learned"
+    )
+    activation: Annotated[Literal["gelu", "relu"], Doc("Activation of the networks' hidden units.")] = "gelu"
+    norm: Annotated[
+        Literal["after", "before"],
+        Doc("Where layer normalization stands: after each sum, as published, or before each part."),
+    ] = "after"
+    window: Annotated[int, "[5, inf)", Doc("Tokens that are read together, the special ones among them.")] = 64
+    document: Annotated[
+        int, "[2, inf)", Doc("Sentences that count as a document where no blank one separates documents.")
+    ] = 16
+    masking: Annotated[float, "(0, 1)", Doc("Probability of a token to be among those that are to be foretold.")] = 0.15
+    pooling: Annotated[
+        Literal["mean", "first"],
+        Doc("The vector of a text: the mean of those of its tokens, or what the pooler makes of that of ``<cls>``."),
+    ] = "mean"
+    dropout: Annotated[
+        float, "[0, 1)", Doc("Probability to drop an element of the embedding or of a layer's output in training.")
+    ] = 0.1
+    batch_size: int | None = 32
+    epochs: int = 50
+    learning_rate: float = 1e-3
+    schedule: str | Recipe = "warmup-linear"
+    clip: float | None = 1.0
+
+    @property
+    def domain(self) -> Corpus:
+        """Text cut into tokens by `unit`."""
+        return Corpus(self.unit)
+
+    @property
+    def vocabulary_(self) -> Vocabulary:
+        """Tokens by id."""
+        vocabulary: Vocabulary = self.model_.vocabulary
+        return vocabulary
+
+    def known_domain(self) -> Tokens:
+        return Tokens(self.unit, self.vocabulary_)
+
+    # --- fit ----------------------------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.n_embedding % self.n_heads:
+            raise UserValueError(
+                f"n_heads must divide n_embedding {self.n_embedding}, got {self.n_heads}", "n_heads",
+                "choose a divisor",
+            )  # fmt: skip
+
+    def wants_pairs(self) -> bool:
+        """Whether rows have two passages."""
+        return False
+
+    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
+        if sample_weight is not None:
+            raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
+        text = self.domain.first(X)
+        vocabulary = Vocabulary.fit(text, self.min_count, SPECIALS)
+        found = self.text_examples(text, vocabulary)
+        if self.wants_pairs() and not self._pairs(found):
+            what = "what follows what is not learned: the text has no two documents, or none of two sentences"
+            warnings.warn(f"{what}; separate documents by blank lines", UserWarning, stacklevel=3)
+            return self.text_examples(text, vocabulary, pairs=False)
+        return found
+
+    def ingest_validation(self, validation: Any, examples: Any) -> Examples:
+        return self.text_examples(validation, examples.shared["vocabulary"], pairs=self._pairs(examples))
+
+    def text_examples(self, X: Any, vocabulary: Vocabulary, pairs: bool | None = None) -> Examples:
+        """A text as examples, passage by passage, in the ids of a vocabulary."""
+        pairs = self.wants_pairs() if pairs is None else pairs
+        text = Corpus(self.unit, vocabulary).ingest(X)
+        found = passages(text, stretches(text.lengths, self.document), room(self.window, pairs), pairs=pairs)
+        return Examples(found.fields, shared=found.shared | {"vocabulary": vocabulary})
+
+    @staticmethod
+    def _pairs(examples: Examples) -> bool:
+        """Whether there are passages that follow others, and documents to draw others from."""
+        return bool(examples.shared["passages"].several) and bool(examples["next"].lengths.any())
+
+    def arguments(self, examples: Examples) -> dict[str, Any]:
+        return {
+            "vocabulary_size": len(examples.shared["vocabulary"]), "pairs": self._pairs(examples),
+            "dtype": self.dtype or "float32",
+        }  # fmt: skip
+
+    def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
+        model.vocabulary = examples.shared["vocabulary"]
+        model.initialize(noise)
+
+    def encoder(
+        self, vocabulary_size: int, kind: torch.dtype, *, share: float = 1.0, pooled: bool = True,
+        embedding_width: int | None = None,
+    ) -> TextEncoder:  # fmt: skip
+        """The encoder, or one of a share of the width, before any fit."""
+        heads = max(1, round(self.n_heads * share))
+        width, inner = self.n_embedding // self.n_heads * heads, max(1, round(self.n_hidden * share))
+        narrow = embedding_width or width
+        positions: Positions = self.recipe("positions")
+        turned = width if isinstance(positions, RotaryPositions) else narrow
+        places = positions.build(self.window, turned, heads, kind)
+        unit, first = nn.GELU if self.activation == "gelu" else nn.ReLU, self.norm == "before"
+        layers = [
+            EncoderLayer(
+                width, heads, inner, unit(), norm_first=first, dropout=self.dropout, places=places, epsilon=1e-12,
+                dtype=kind,
+            )
+            for _ in range(self.n_layers)
+        ]  # fmt: skip
+        return TextEncoder(
+            vocabulary_size, width, layers, places, embedding_width=narrow, dropout=self.dropout, final_norm=first,
+            pooled=pooled, dtype=kind,
+        )  # fmt: skip
+
+    # --- vectors ------------------------------------------------------------------------------------------------
+
+    def _texts(self, X: Any) -> Ragged:
+        """Ids of the texts."""
+        check_is_fitted(self)
+        return self.known_domain().ingest(X)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """A vector of each text, shape (texts, n_embedding).
+
+        A text of more than ``window - 2`` tokens is read in pieces: the mean is that over all of its tokens, and what
+        is made of ``<cls>`` that of the first piece. Without any token the mean is 0.
+        """
+        text = self._texts(X)
+        found, owner = pieces(text, room(self.window, pair=False))
+        encoder, packed = self.model_.encoder, pack(found)
+        means = self.pooling == "mean"
+        sums = np.zeros((len(found), encoder.width), np.dtype(self.arguments_["dtype"]))
+        for rows, tokens in outputs(encoder, packed, self.model_.device):
+            sums[rows] = (_summed(tokens, packed.lengths[rows]) if means else encoder.pool(tokens)).cpu().numpy()
+        if not means:
+            return sums[np.searchsorted(owner, np.arange(len(text)))]
+        total = np.zeros((len(text), sums.shape[1]), sums.dtype)
+        np.add.at(total, owner, sums)
+        return total / np.maximum(1, text.lengths)[:, None].astype(sums.dtype)
+
+    def encode(self, X: Any) -> list[NDArray[Any]]:
+        """Vectors of the tokens of each text, (tokens, n_embedding), which depend on what stands around them."""
+        text = self._texts(X)
+        found, _ = pieces(text, room(self.window, pair=False))
+        packed = pack(found)
+        flat = np.zeros((len(text.values), self.model_.encoder.width), np.dtype(self.arguments_["dtype"]))
+        for rows, tokens in outputs(self.model_.encoder, packed, self.model_.device):
+            at = np.arange(tokens.shape[1])
+            inside = (at >= 1) & (at < packed.lengths[rows][:, None] - 1)
+            index = found.offsets[rows][:, None] + at - 1
+            flat[index[inside]] = tokens.cpu().numpy()[inside]
+        return [flat[a:b] for a, b in zip(text.offsets[:-1], text.offsets[1:], strict=True)]
+
+
+def _summed(tokens: torch.Tensor, lengths: NDArray[np.int64]) -> torch.Tensor:
+    """Sum of the vectors of a row's own tokens."""
+    at = torch.arange(tokens.shape[1], device=tokens.device)
+    last = torch.as_tensor(lengths, device=tokens.device)[:, None] - 1
+    return (tokens * ((at >= 1) & (at < last))[..., None]).sum(1)
