@@ -38,6 +38,22 @@ def test_every_pair_against_a_loop(longest, pair):
         assert found.segments[i, :n].tolist() == segments and not found.segments[i, n:].any()
 
 
+@pytest.mark.spec("NLP-54")
+@pytest.mark.parametrize("longest", [5, 6, 7, 20])
+def test_layout_is_that_of_the_tokenizer_of_transformers(longest):
+    transformers = pytest.importorskip("transformers")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(5, 30))]
+    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
+    random = np.random.default_rng(1)
+    a, b = ([random.integers(5, 30, random.integers(1, 9)).tolist() for _ in range(40)] for _ in range(2))
+    strings = [[" ".join(words[i] for i in one) for one in side] for side in (a, b)]
+    theirs = tokenizer(*strings, truncation="longest_first", max_length=longest, padding=True, return_tensors="np")
+    ours = pack(Ragged.of(a), Ragged.of(b), longest=longest)
+    assert (ours.ids == theirs["input_ids"]).all() and (ours.segments == theirs["token_type_ids"]).all()
+    assert (ours.lengths == theirs["attention_mask"].sum(1)).all()
+
+
+@pytest.mark.spec("NLP-54", "DLN-219")
 @pytest.mark.parametrize("longest", [5, 6, 7, 8, 11, 40])
 def test_layout_and_cuts_are_those_of_the_tokenizers_of_bert(longest):
     tokenizers = pytest.importorskip("tokenizers")
@@ -60,6 +76,7 @@ def test_layout_and_cuts_are_those_of_the_tokenizers_of_bert(longest):
         assert mine.lengths.tolist() == [sum(one.attention_mask) for one in theirs]
 
 
+@pytest.mark.spec("NLP-54")
 def test_texts_come_back_and_a_sequence_is_exactly_as_long_as_it_may_be():
     a, b = Ragged.of(TEXTS), Ragged.of(TEXTS[::-1])
     for packed, sides in ((pack(a, b), (a, b)), (pack(a), (a, Ragged.of([[]] * len(a))))):
@@ -69,6 +86,7 @@ def test_texts_come_back_and_a_sequence_is_exactly_as_long_as_it_may_be():
     assert pack(Ragged.of([[9] * 12]), Ragged.of([[8] * 9]), longest=11).ids.shape == (1, 11)
 
 
+@pytest.mark.spec("NLP-54")
 @pytest.mark.parametrize(("longest", "pair"), [(2, False), (4, True), (0, False)])
 def test_no_room_for_the_special_tokens_is_refused(longest, pair):
     with pytest.raises(UserValueError, match=r"must have at least \d tokens, got"):

@@ -40,6 +40,7 @@ def batch(seed=0):
     return ids, segments, lengths
 
 
+@pytest.mark.spec("DLN-219")
 def test_an_embedding_is_the_sum_of_three_look_ups():
     packed = pack(Ragged.of([[7, 8, 9]]), Ragged.of([[5, 6]]))
     assert packed.ids.tolist() == [[2, 7, 8, 9, 3, 5, 6, 3]] and packed.segments.tolist() == [[0] * 5 + [1] * 3]
@@ -67,6 +68,7 @@ def test_padding_and_other_rows_change_nothing_and_both_directions_are_seen():
     assert (gradient[0].abs().sum(1) > 1e-9).all()  # no causal mask
 
 
+@pytest.mark.spec("NLP-51", "DLN-220")
 def test_outputs_are_those_of_transformers_with_the_same_weights():
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(

@@ -37,7 +37,7 @@ def test_a_tiny_text_is_memorized(fitted):
     scores = fitted.evaluate(TEXT)
     assert scores["masked_accuracy"].value > 0.9 and scores["next_accuracy"].value > 0.95
     assert fitted.fill_mask("d <mask> f")[0][0][0] == "e"
-    assert fitted.fill_mask("<mask> b <mask>", k=1)[1][0][0] == "c"
+    assert fitted.fill_mask("j k <mask>", k=1)[0][0][0] == "l"
     assert sum(p for _, p in fitted.fill_mask(["g", "<mask>", "i"], k=12)[0]) == pytest.approx(1, abs=1e-3)
     first, last = fitted.history_["masked_cross_entropy"][0], fitted.history_["masked_cross_entropy"][-1]
     assert last < 0.5 * first

@@ -93,7 +93,7 @@ class TextPretraining(ByGradient, HasDtype):
     window: Annotated[int, "[5, inf)", Doc("Tokens that are read together, the special ones among them.")] = 64
     document: Annotated[
         int, "[2, inf)", Doc("Sentences that count as a document where no blank one separates documents.")
-    ] = 16
+    ] = 8
     masking: Annotated[float, "(0, 1)", Doc("Probability of a token to be among those that are to be foretold.")] = 0.15
     pooling: Annotated[
         Literal["mean", "first"],
