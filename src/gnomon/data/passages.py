@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Noise
 from gnomon.data.examples import Dense, Examples
+from gnomon.data.packing import SPECIALS
 from gnomon.data.sequences import Text, Tokens, held
 from gnomon.errors import UserValueError
 from gnomon.numeric.ragged import Ragged
@@ -46,9 +47,9 @@ class Corpus(Tokens):
         """The sentences, each a list of tokens."""
         return super().check(_separated(held(X)), name=name, dtype=dtype)
 
-    def first(self, X: Any) -> Text:
-        """The sentences of the text that the vocabulary is learned from."""
-        return super().first(_separated(held(X)))
+    def read_first(self, X: Any, min_count: int = 1, specials: Sequence[str] = SPECIALS) -> tuple[Self, Ragged]:
+        """The domain with the vocabulary of a text, and the ids of its sentences."""
+        return super().read_first(_separated(held(X)), min_count, specials)
 
 
 def _separated(X: Any) -> Any:
@@ -124,7 +125,7 @@ class Pairing:
         """
         begin, end = (np.searchsorted(self.document, document, side) for side in ("left", "right"))
         room = len(self.document) - (end - begin)
-        drawn = np.asarray(noise.uniform((len(document),), dtype=np.float64))
+        drawn = np.asarray(noise.uniform((len(document),), like=np.zeros(1)))
         chosen = np.minimum((drawn * room).astype(np.int64), room - 1)
         return np.where(chosen < begin, chosen, chosen + end - begin)
 
@@ -145,7 +146,7 @@ class Pairing:
             1 where b follows, 0 where a passage of another document stands in its place. One that is the same as b,
             token by token, counts as following.
         """
-        follows = np.asarray(noise.child("follows").uniform((len(a),), dtype=np.float64)) < 0.5
+        follows = np.asarray(noise.child("follows").uniform((len(a),), like=np.zeros(1))) < 0.5
         paired = b.lengths > 0
         other = self.text.take(self.others(document, noise.child("other")))
         joined = b.join(other)

@@ -22,6 +22,8 @@ from gnomon.numeric.ragged import Ragged
 __all__ = ["Pairs", "Tokens", "encode", "held"]
 
 WORDS = ("sun", "dial", "shadow", "hour", "noon", "casts", "the")
+USUAL = ("<unk>", "<s>", "</s>")
+"""Special symbols of language models."""
 LETTERS = ("a", "b", "c", "d", "e")
 
 Text = list[list[str]]
@@ -47,12 +49,12 @@ def cut_by(unit: Unit, vocabulary: Vocabulary | None) -> Unit | Subwords:
     return vocabulary if isinstance(vocabulary, Subwords) else "char"
 
 
-def learned(strings: Any, unit: Unit, size: int, min_count: int) -> Subwords:
+def learned(strings: Any, unit: Unit, size: int, min_count: int, specials: Sequence[str] = USUAL) -> Subwords:
     """The pieces of a text of strings, as the ids of a system."""
     if unit not in LEARNED:
         raise UserValueError.must("unit", f"be one of {', '.join(LEARNED)}", unit)
     kind: Any = unit
-    return Subwords(SubwordTokenizer.train(strings, size, kind, min_count=min_count))
+    return Subwords(SubwordTokenizer.train(strings, size, kind, min_count=min_count), specials)
 
 
 @dataclass(frozen=True)
@@ -135,17 +137,17 @@ class Tokens(Domain):
         """The domain with the vocabulary of a text: tokens, or pairs to merge, that occur at least so many times."""
         return self.read_first(X, min_count)[0]
 
-    def read_first(self, X: Any, min_count: int = 1) -> tuple[Self, Ragged]:
-        """The domain with the vocabulary of a text, and the ids of its sentences."""
+    def read_first(self, X: Any, min_count: int = 1, specials: Sequence[str] = USUAL) -> tuple[Self, Ragged]:
+        """The domain with the vocabulary of a text, and the ids of its sentences; `specials` get the first ids."""
         vocabulary: Vocabulary
         if self.unit in LEARNED:
             strings = held(X)
             sentences(strings, "char")  # says what is no text
-            vocabulary = learned(strings, self.unit, self.size, min_count)
+            vocabulary = learned(strings, self.unit, self.size, min_count, specials)
             text = sentences(strings, vocabulary)
         else:
             text = self.first(X)
-            vocabulary = Vocabulary.fit(text, min_count)
+            vocabulary = Vocabulary.fit(text, min_count, specials)
         return replace(self, vocabulary=vocabulary), encode(text, vocabulary)
 
     def ingest(self, X: Any, *, dtype: Any = None, name: str = "X") -> Ragged:

@@ -14,7 +14,7 @@ from torch import nn
 
 from gnomon.contracts import Noise
 from gnomon.data.examples import Examples
-from gnomon.data.packing import SPECIALS, Packed, pack, room
+from gnomon.data.packing import Packed, pack, room
 from gnomon.data.passages import Corpus, passages, stretches
 from gnomon.data.sequences import Tokens
 from gnomon.data.text import Vocabulary
@@ -72,9 +72,16 @@ class TextPretraining(ByGradient, HasDtype):
 
     tasks: ClassVar[tuple[str, ...]] = ("fill",)
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"positions": Positions}
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
     primary: ClassVar[str] = "masked_log_likelihood"
 
-    unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What a string is cut into.")] = "word"
+    unit: Annotated[
+        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"],
+        Doc("What a string is cut into; the last three are pieces that are learned from the text."),
+    ] = "word"
+    vocabulary_size: Annotated[
+        int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe`` and ``wordpiece`` may learn.")
+    ] = 4000
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
     n_layers: Annotated[int, "[1, inf)", Doc("Layers of attention, each with a network behind it.")] = 3
     n_heads: Annotated[
@@ -111,7 +118,7 @@ class TextPretraining(ByGradient, HasDtype):
     @property
     def domain(self) -> Corpus:
         """Text cut into tokens by `unit`."""
-        return Corpus(self.unit)
+        return Corpus(self.unit, size=self.vocabulary_size)
 
     @property
     def vocabulary_(self) -> Vocabulary:
@@ -120,7 +127,7 @@ class TextPretraining(ByGradient, HasDtype):
         return vocabulary
 
     def known_domain(self) -> Tokens:
-        return Tokens(self.unit, self.vocabulary_)
+        return Tokens(self.unit, self.vocabulary_, self.vocabulary_size)
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
@@ -139,13 +146,12 @@ class TextPretraining(ByGradient, HasDtype):
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         if sample_weight is not None:
             raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
-        text = self.domain.first(X)
-        vocabulary = Vocabulary.fit(text, self.min_count, SPECIALS)
-        found = self.text_examples(text, vocabulary)
+        domain, text = self.domain.read_first(X, self.min_count)
+        found = self._passages(text, domain.vocabulary, self.wants_pairs())
         if self.wants_pairs() and not self._pairs(found):
             what = "what follows what is not learned: the text has no two documents, or none of two sentences"
             warnings.warn(f"{what}; separate documents by blank lines", UserWarning, stacklevel=3)
-            return self.text_examples(text, vocabulary, pairs=False)
+            return self._passages(text, domain.vocabulary, pairs=False)
         return found
 
     def ingest_validation(self, validation: Any, examples: Any) -> Examples:
@@ -153,15 +159,18 @@ class TextPretraining(ByGradient, HasDtype):
 
     def text_examples(self, X: Any, vocabulary: Vocabulary, pairs: bool | None = None) -> Examples:
         """A text as examples, passage by passage, in the ids of a vocabulary."""
-        pairs = self.wants_pairs() if pairs is None else pairs
-        text = Corpus(self.unit, vocabulary).ingest(X)
+        text = Corpus(self.unit, vocabulary, self.vocabulary_size).ingest(X)
+        return self._passages(text, vocabulary, self.wants_pairs() if pairs is None else pairs)
+
+    def _passages(self, text: Ragged, vocabulary: Any, pairs: bool) -> Examples:
         found = passages(text, stretches(text.lengths, self.document), room(self.window, pairs), pairs=pairs)
         return Examples(found.fields, shared=found.shared | {"vocabulary": vocabulary})
 
     @staticmethod
     def _pairs(examples: Examples) -> bool:
         """Whether there are passages that follow others, and documents to draw others from."""
-        return bool(examples.shared["passages"].several) and bool(examples["next"].lengths.any())
+        behind: Any = examples["next"]
+        return bool(examples.shared["passages"].several) and bool(behind.lengths.any())
 
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -174,7 +174,7 @@ class BERT(TextPretraining):
         text = self._texts(X)
         found, owner = pieces(text, room(self.window, pair=False))
         log_prob, hit = cloze(self.model_, pack(found), apart)
-        total = np.bincount(owner, log_prob.sum(1), len(text))
+        total = np.bincount(owner, log_prob.sum(1), len(text)).astype(np.float64)
         return total, np.bincount(owner, hit.sum(1), len(text)).astype(np.int64), text.lengths
 
     # --- what follows -------------------------------------------------------------------------------------------
@@ -196,7 +196,9 @@ class BERT(TextPretraining):
         if self.model_.follows is None:
             what = "the fit has not learned what follows what"
             raise UserValueError(what, "predict_is_next", "fit with next_sentence to a text of several documents")
-        both = Pairs(self.unit, self.vocabulary_, self.vocabulary_).ingest(listed(pairs, "pairs", "pairs of texts", ""))
+        both = Pairs(self.unit, self.vocabulary_, self.vocabulary_, size=self.vocabulary_size).ingest(
+            listed(pairs, "pairs", "pairs of texts", "")
+        )
         return self._follow(both["source"], both["target"])
 
     def _follow(self, a: Ragged, b: Ragged) -> NDArray[np.float64]:
@@ -231,17 +233,19 @@ class BERT(TextPretraining):
         }
         return found | self._pair_scores(X)
 
-    def _pair_scores(self, X: Any) -> Mapping[str, Score]:
+    def _pair_scores(self, X: Any) -> dict[str, Score]:
         """Accuracy of what follows what, where it was learned and the text has pairs."""
         if self.model_.follows is None:
             return {}
         text = self.text_examples(X, self.vocabulary_, pairs=True)
         if not self._pairs(text):
             return {}
-        text = text.take(text["next"].lengths > 0)
+        behind: Any = text["next"]
+        text = text.take(behind.lengths > 0)
+        a, b, document = (cast("Any", text[name]) for name in ("X", "next", "document"))
         rows = Noise(self.seed_, "pairs").rows(np.arange(len(text)))
-        second, follows = text.shared["passages"].pairs(text["X"], text["next"], text["document"].values, rows)
-        right = (self._follow(text["X"], second) > 0.5) == (follows == 1)
+        second, follows = text.shared["passages"].pairs(a, b, document.values, rows)
+        right = (self._follow(a, second) > 0.5) == (follows == 1)
         name = "next_accuracy"
         return {
             name: Score.from_pointwise(right.astype(float), name=name, unit="fraction", data_space="pairs of passages")
