@@ -43,6 +43,7 @@ from gnomon.nn.recurrent import GRU, LSTM, RNN, Bidirectional, DelayedGRU, Recur
 from gnomon.nn.residual import bottleneck_block
 from gnomon.nn.separable import SeparableConv2d
 from gnomon.nn.shuffle import shuffle_unit
+from gnomon.nn.stacked import ScalarMix, Stacked
 from gnomon.nn.stages import DenseBlock
 from gnomon.nn.text_encoder import TextEncoder, TokenHead
 from gnomon.nn.transformer import DecoderLayer, EncoderLayer, MultiHeadAttention, _Layer
@@ -80,6 +81,18 @@ class Looks(nn.Module):
 
     def forward(self, x: torch.Tensor, error: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return self.glimpse.read(x, error, state), self.glimpse.write(state)
+
+
+class Mixes(nn.Module):
+    """A mean of two layers, as a layer of one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = ScalarMix(2, dtype=F64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mixed: torch.Tensor = self.mix([x, x.square()])
+        return mixed
 
 
 class Scores(nn.Module):
@@ -159,6 +172,8 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rnn": (lambda: RNN(3, 4, dtype=F64), SEQUENCE), "gru": (lambda: GRU(3, 4, dtype=F64), SEQUENCE),
     "gru, reset before": (lambda: GRU(3, 4, reset="before", dtype=F64), SEQUENCE),
     "lstm": (lambda: LSTM(3, 4, dtype=F64), SEQUENCE),
+    "stacked": (lambda: Stacked([LSTM(3, 4, dtype=F64), GRU(4, 4, dtype=F64)], dropout=0.2), SEQUENCE),
+    "scalar mix": (lambda: Mixes(), STATES[1:2]),
     "delayed gru": (lambda: DelayedGRU(3, 4, dtype=F64), SEQUENCE),
     "bidirectional": (lambda: Bidirectional(GRU(3, 4, dtype=F64), RNN(3, 2, dtype=F64)), SEQUENCE),
     "sequence convolution": (lambda: ConvolutionReader(2, 3, "max").build(3, 4, dtype=F64), SEQUENCE),

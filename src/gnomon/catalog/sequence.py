@@ -27,6 +27,12 @@ ENTRIES = (
         {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
     ),
     Entry(
+        "elmo", "Embeddings from language models (ELMo)", "双向语言模型词表示（ELMo）", "model",
+        ("language",), "gnomon.systems.sequence.elmo:ELMo", "Peters et al. 2018",
+        ("NLP-40", "NLP-41", "NLP-31"),
+        {"n_hidden": 6, "n_layers": 1, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
+    ),
+    Entry(
         "transformer-lm", "Transformer language model", "Transformer 语言模型", "model",
         ("language",), "gnomon.systems.sequence.transformer_lm:TransformerLM",
         "Vaswani et al. 2017; Radford et al. 2018",

@@ -189,6 +189,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "rnn-lm": "RNN 循环神经网络 递归神经网络",
     "gru-lm": "GRU RNN 循环神经网络 门控循环单元",
     "lstm-lm": "LSTM RNN 循环神经网络 长短期记忆网络 语言模型",
+    "elmo": "contextual word embeddings bidirectional LSTM biLM 词向量 上下文词表示 双向语言模型",
     "nadaraya-watson": "kernel smoother local average attention pooling 核平滑 核回归 注意力汇聚 非参数回归",
     "transformer": "encoder decoder self-attention 编码器解码器 自注意力 机器翻译 变换器",
     "longformer-lm": "sliding window dilated attention long documents 滑动窗口注意力 长文本 语言模型",
