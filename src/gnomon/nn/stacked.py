@@ -158,7 +158,7 @@ class ScalarMix(nn.Module):
         if self.normalize:
             layers = [_normalized(one, inside) for one in layers]
         shares = torch.softmax(self.weight, 0)
-        mixed: torch.Tensor = sum(share * one for share, one in zip(shares, layers, strict=True))  # type: ignore[assignment]
+        mixed: torch.Tensor = sum(share * one for share, one in zip(shares, layers, strict=True))
         return self.gamma * mixed
 
 

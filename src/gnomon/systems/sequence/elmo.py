@@ -84,7 +84,8 @@ class BidirectionalLanguageModel(RecurrentLanguageModel):
         list of tensors of shape (n, T, 2 units)
         """
         x = self.embedding(ids)
-        ahead = self.layer.outputs(x, lengths)  # type: ignore[attr-defined]
+        stack: Any = self.layer
+        ahead = stack.outputs(x, lengths)
         back = self.backward_layer.outputs(self.embedding(reverse(swapped(ids), lengths)), lengths)
         sides = zip(ahead, (reverse(one, lengths) for one in back), strict=True)
         return [torch.cat([x, x], 2), *(torch.cat(pair, 2) for pair in sides)]
@@ -103,15 +104,17 @@ class BothDirections(NextTokenLoss):
 
     def forward(self, model: BidirectionalLanguageModel, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """The loss of a window, and what each direction has of it."""
+        one: Any
+        two: Any
         one, two = (
             self._loss(part, some, None)[0].terms["cross_entropy"]
             for part, some in ((model, batch), (model.back, backward(batch)))
         )
         parts: dict[str, Term] = {
-            name: Term(float(term.sum.detach()), term.weight)  # type: ignore[union-attr, operator]
+            name: Term(float(term.sum.detach()), term.weight)
             for name, term in (("forward_cross_entropy", one), ("backward_cross_entropy", two))
         }
-        return Loss({"cross_entropy": Term(one.sum + two.sum, one.weight + two.weight), **parts})  # type: ignore[operator]
+        return Loss({"cross_entropy": Term(one.sum + two.sum, one.weight + two.weight), **parts})
 
     def validate(self, model: Any, batch: Any, *, noise: Noise, group: Group) -> Loss:
         """The loss of a window of text that does not train."""
@@ -174,10 +177,10 @@ class ELMo(NetworkLM):
 
     def make(self, *, vocabulary_size: int, dtype: str) -> BidirectionalLanguageModel:
         kind, width = getattr(torch, dtype), self.n_hidden
-        stacks = [
+        ahead, back = (
             Stacked([LSTM(width, width, dtype=kind) for _ in range(self.n_layers)], self.dropout) for _ in range(2)
-        ]
-        return BidirectionalLanguageModel(vocabulary_size, width, *stacks, dropout=self.dropout, dtype=kind)
+        )
+        return BidirectionalLanguageModel(vocabulary_size, width, ahead, back, self.dropout, kind)
 
     def make_objective(self) -> BothDirections:
         return BothDirections()
