@@ -118,6 +118,11 @@ def files(folder):
     (folder / "photos").mkdir()
     for i in (9, 14):
         Image.fromarray(random.integers(0, 256, (i, 12)).astype(np.uint8)).save(folder / "photos" / f"{i}.png")
+    (folder / "holiday/images").mkdir(parents=True)
+    for i in range(12):
+        image.imsave(folder / "holiday/images" / f"{i}.png", random.random((8, 8)))
+    names = [f"{i}.png" for i in range(12)]
+    pl.DataFrame({"file": names, "caption": ["a lake", "a hill"] * 6}).write_csv(folder / "holiday/captions.csv")
     image.imsave("photo.png", random.random((8, 8)), cmap="gray")
     beans = pl.DataFrame({"long": random.normal(size=90), "wide": random.normal(size=90)})
     beans = beans.with_columns(variety=pl.Series(np.where(beans["long"] > 0, "borlotti", "navy")))

@@ -109,7 +109,8 @@ def trace(name: str, field: str, *changes: tuple[str, Any]) -> dict[str, Any]:
 
 
 def _needs_y(system: Any, verb: str) -> bool:
-    return verb == "log_prob" and (is_classifier(system) or is_regressor(system))
+    predicts = is_classifier(system) or is_regressor(system) or "caption" in system.tasks
+    return verb == "log_prob" and predicts
 
 
 def same(a: Any, b: Any) -> bool:

@@ -25,6 +25,7 @@ from gnomon.nn.embedding import Embedding, TiedHead
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
 from gnomon.nn.gates import SqueezeExcitation
 from gnomon.nn.glimpses import GaussianAttention, Glimpse, WithoutAttention
+from gnomon.nn.grids import ImageGrid
 from gnomon.nn.halves import Halves, JoinedHalves
 from gnomon.nn.image_steps import ImageStepLayer, LCNLayer
 from gnomon.nn.inception import Widths, inception
@@ -146,6 +147,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),
     "local contrast": (lambda: LCNLayer(3), (IMAGES,)),
     "mean image": (lambda: ImageStepLayer(PixelMean(), (6, 8, 2), F64), (IMAGES.movedim(1, -1),)),
+    "grid of vectors": (lambda: ImageGrid(2, 3, channels=(2, 4), dtype=F64), (IMAGES.movedim(1, -1),)),
     "halves": (in_halves, (IMAGES,)),
     "group norm": (lambda: GroupNorm(6, 2, dtype=F64), (ROWS,)),
     "instance norm": (lambda: GroupNorm(2, 2, dtype=F64), (IMAGES,)),

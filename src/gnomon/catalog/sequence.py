@@ -78,4 +78,12 @@ ENTRIES = (
         {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "epochs": 12, "batch_size": 8,
          "learning_rate": 0.02},
     ),
+    Entry(
+        "captioner", "Captioner (convolutional encoder, attentive decoder)", "图像描述（卷积编码器与注意力解码器）",
+        "model", ("caption",), "gnomon.systems.sequence.captioner:Captioner",
+        "Vinyals et al. 2015; Xu et al. 2015", ("PRA-181",),
+        {"channels": (3, 4), "convolutions": 1, "n_hidden": 8, "n_embedding": 4, "epochs": 12, "batch_size": 8,
+         "learning_rate": 0.03},
+        takes="images, captions",
+    ),
 )  # fmt: skip

@@ -14,6 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 NEEDS: Mapping[str, str] = {
+    "caption": "images, captions",
     "classify": "table, labels",
     "cluster": "table",
     "density": "table",
@@ -30,7 +31,9 @@ NEEDS: Mapping[str, str] = {
 """What the systems of a task are fitted to, unless their lines in the catalog say otherwise."""
 
 OF_NEEDS: Mapping[str, str] = {
+    "caption": "images, captions",
     "labels": "标签 类标 有标签",
+    "captions": "图像描述 字幕 说明文字",
     "labels of pixels": "像素标签 掩码 mask annotation",
     "numeric target": "数值目标 连续目标",
     "images": "图像 图片",
@@ -61,6 +64,7 @@ FAMILY_TITLES: Mapping[str, str] = {
 """What the families of systems are called in lists."""
 
 OF_TASKS: Mapping[str, str] = {
+    "caption": "captioning image to text transcription OCR 图像描述 看图说话 图像字幕 转录 文字识别",
     "classify": "classification classifier 分类 分类器 判别 监督学习 分类算法 分类模型",
     "cluster": "clustering 聚类 分群 分簇 无监督学习 聚类算法 聚类分析",
     "density": "density estimation 密度估计 概率密度 生成模型 anomaly outlier detection 异常检测 离群点检测 离群值检测",
@@ -195,6 +199,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "longformer-lm": "sliding window dilated attention long documents 滑动窗口注意力 长文本 语言模型",
     "transformer-classifier": "BERT fine-tuning sentence pair classification sentiment 文本分类 情感分析 句对分类 微调",
     "transformer-lm": "GPT decoder-only self-attention 自注意力 注意力机制 变换器 语言模型",
+    "captioner": "show attend and tell encoder decoder attention 看图说话 图像字幕 编码器解码器 注意力机制",
     "seq2seq": "encoder decoder attention 编码器解码器 机器翻译 注意力机制",
     "matrix-factorization": "SVD ALS 协同过滤 矩阵分解 隐语义模型",
     "implicit-factorization": "ALS 隐式反馈 协同过滤",

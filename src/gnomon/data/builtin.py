@@ -67,6 +67,10 @@ def builtin(name: str) -> Dataset:
         from gnomon.data.scenes import digit_scenes
 
         return digit_scenes(_digits())
+    if name in ("colored-shapes", "digit-lines"):
+        from gnomon.data.drawn_scenes import colored_shapes, digit_lines
+
+        return colored_shapes() if name == "colored-shapes" else digit_lines(_digits())
     return _digits() if name == "digits" else _table(name)
 
 

@@ -9,6 +9,7 @@ point.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -19,9 +20,13 @@ from gnomon.data.steps import Columnwise, blocks, refuse_empty, same_columns
 from gnomon.distributions.arrays import Floats, row_weights
 from gnomon.errors import UserValueError
 
-__all__ = ["Rescaler", "Standardizer", "standardization", "varies"]
+__all__ = ["Rescaler", "Standardizer", "channel_units", "standardization", "varies"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
+
+
+IMAGES = 4096
+"""Images whose pixels are counted together."""
 
 
 class Standardizer(Columnwise):
@@ -227,3 +232,29 @@ def _merged(one: State, two: State) -> dict[str, Any]:
     mean = np.where(part < 0.5, one["mean"] + gap * part, two["mean"] - gap * (one["count"] / safe))
     squares = one["count"] * one["variance"] + two["count"] * two["variance"] + gap**2 * one["count"] * part
     return {"count": total, "mean": mean, "variance": squares / safe}
+
+
+def channel_units(
+    images: Floats, weight: Floats, change: Callable[[Floats], Floats] | None = None
+) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each channel of images over all their pixels, 1 in place of a deviation of 0.
+
+    Parameters
+    ----------
+    images : array of shape (n, rows, columns, channels)
+    weight : array of shape (n,)
+    change : callable, optional
+        What is done to images before.
+
+    Examples
+    --------
+    >>> [one.tolist() for one in channel_units(np.array([[[[0.0], [4.0]]]]), np.ones(1))]
+    [[2.0], [2.0]]
+    """
+    moments = Standardizer()
+    for start in range(0, len(images), IMAGES):
+        part = slice(start, start + IMAGES)
+        seen = images[part] if change is None else change(images[part])
+        pixels = math.prod(seen.shape[1:-1])
+        moments.partial_fit(seen.reshape(-1, seen.shape[-1]), np.repeat(weight[part], pixels))
+    return moments.units()

@@ -16,16 +16,14 @@ from gnomon.data.boundary import guarded
 from gnomon.data.columns import Chunk, features, labels, place_of, places_of, with_label
 from gnomon.data.dataset import Dataset, levels_of
 from gnomon.data.delimited import Delimited
-from gnomon.data.excel import Excel
 from gnomon.data.form import Form, form_of
 from gnomon.data.frames import DATE, LEFT_OUT, LENIENT, NUMBER, joined, kind_of_series, typed_frame
-from gnomon.data.records import JsonLines, Parquet
+from gnomon.data.opening import Table, open_table
+from gnomon.data.records import JsonLines
 from gnomon.data.text import lines, wrapped
 from gnomon.errors import NoColumn, UserTypeError, UserValueError
 
 __all__ = ["choose", "open_table", "read"]
-
-Table = Delimited | Parquet | JsonLines | Excel
 
 
 def read(
@@ -53,7 +51,8 @@ def read(
     .txt              a text: every line that is not blank is a sentence
     folder            texts (.txt) or images, one sub-folder for each class, whose name is the label (see
                       `gnomon.data.images.read_images`); a single image file is one row; with the sub-folders images
-                      and masks a label for each pixel (see `gnomon.data.masks.read_masked`)
+                      and masks a label for each pixel (see `gnomon.data.masks.read_masked`); with the sub-folder
+                      images and a table captions.csv a text for each (see `gnomon.data.captions.read_captioned`)
     ================  ==============================================================================================
 
     Text is UTF-8, or UTF-16 or UTF-32 with a byte-order mark; lines end with LF, CR LF or CR. It may be compressed
@@ -203,6 +202,7 @@ def refuse_columns(source: dict[str, Any], name: str, what: str) -> None:
 
 def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | None, form: Form) -> Dataset:
     """The images; columns that are pixels, as a fit to images names them, must be all the pixels of these."""
+    from gnomon.data.captions import holds_captions, read_captioned
     from gnomon.data.images import are_pixels, read_images, shape_of
     from gnomon.data.masks import holds_masks, read_masked
     from gnomon.data.text_folders import holds_texts, read_texts
@@ -212,6 +212,8 @@ def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | N
     if path.is_dir() and resize is None and holds_texts(path):
         refuse_columns(source, path.name, "a folder of texts")
         return read_texts(path, {"path": source["path"]})
+    if holds_captions(path):
+        return read_captioned(path, {"path": source["path"]}, resize=resize, form=form)
     columns, what = source["columns"], "a folder of images" if path.is_dir() else "an image"
     if source["target"] is not None or not are_pixels(columns):
         refuse_columns(source, path.name, what)
@@ -227,41 +229,6 @@ def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | N
 
 
 # --- tables -------------------------------------------------------------------------------------------------------
-
-
-def open_table(
-    file: Path,
-    *,
-    size: int | None = None,
-    limit: int | None = None,
-    whole: bool = True,
-    header: Sequence[str] | None = None,
-    form: Form | None = None,
-) -> Table:
-    """A table whose columns are known and whose rows are still in the file.
-
-    Parameters
-    ----------
-    file : path
-    size, limit : int, optional
-        See `gnomon.data.sources.blocks`.
-    whole : bool, default True
-        Whether all rows will be in memory at once.
-    header : sequence of str, optional
-        See `gnomon.data.delimited.Delimited`.
-    form : Form, optional
-        How a text is to be read.
-    """
-    form = Form() if form is None else form
-    ending = sources.kind(file)
-    if ending == ".parquet":
-        return Parquet(file, limit=limit, whole=whole)
-    if ending == ".xlsx":
-        return Excel(file, limit=limit)
-    if ending in sources.RECORDS:
-        return JsonLines(file, size=size, limit=limit, encoding=form.encoding)
-    separator = "\t" if ending in (".tsv", ".tab") else None
-    return Delimited(file, separator, size=size, limit=limit, header=header, form=form)
 
 
 def choose(table: Table, source: dict[str, Any]) -> tuple[str | None, list[str]]:

@@ -14,7 +14,8 @@ from gnomon.data import arrays, sources
 from gnomon.data.boundary import guarded
 from gnomon.data.columns import Chunk, features, labels
 from gnomon.data.form import Form, form_of
-from gnomon.data.readers import Table, check_columns, choose, open_table, refuse_columns
+from gnomon.data.opening import Table, open_table
+from gnomon.data.readers import check_columns, choose, refuse_columns
 from gnomon.data.records import JsonLines, Parquet
 from gnomon.data.text import lines
 from gnomon.errors import UserValueError

@@ -14,7 +14,7 @@ from gnomon.nn.context import recomputed
 from gnomon.nn.convolution import convolution
 from gnomon.nn.norms import BatchNormalization, NoNorm, Norm
 
-__all__ = ["Branches", "DenseBlock", "conv_norm", "conv_unit", "norm_of", "with_unit"]
+__all__ = ["Branches", "DenseBlock", "conv_norm", "conv_stages", "conv_unit", "norm_of", "with_unit"]
 
 Sides = int | tuple[int, int]
 
@@ -153,6 +153,48 @@ def conv_unit(
         bias=not norm_of(norm).takes_bias if bias is None else bias, dtype=dtype,
     )  # fmt: skip
     return with_unit(convolved, outputs, unit=unit, norm=norm, dtype=dtype)
+
+
+def conv_stages(
+    inputs: int,
+    channels: Iterable[int],
+    *,
+    convolutions: int = 2,
+    window: int = 3,
+    unit: Activation,
+    norm: Norm | bool = True,
+    dtype: torch.dtype | None = None,
+) -> nn.ModuleList:
+    """Stages of convolutions, each at half the resolution of the one before: what heads of any kind stand on.
+
+    Parameters
+    ----------
+    inputs : int >= 1
+        Channels that come in.
+    channels : iterable of int >= 1
+        Maps of each stage; all but the first begin with max pooling by 2.
+    convolutions : int >= 1, default 2
+        Of each stage.
+    window : int >= 1, default 3
+        Rows and columns of their windows, odd.
+    unit : Activation
+    norm : Norm or bool, default True
+    dtype : torch.dtype, optional
+
+    Examples
+    --------
+    >>> from gnomon.nn.activations import ReLU
+    >>> nn.Sequential(*conv_stages(1, (2, 4), unit=ReLU()))(torch.zeros(3, 1, 6, 8)).shape
+    torch.Size([3, 4, 3, 4])
+    """
+    stages = nn.ModuleList()
+    for number, maps in enumerate(channels):
+        stage = nn.Sequential(nn.MaxPool2d(2)) if number else nn.Sequential()
+        for _ in range(convolutions):
+            stage.append(conv_unit(inputs, maps, window, unit=unit, norm=norm, dtype=dtype))
+            inputs = maps
+        stages.append(stage)
+    return stages
 
 
 class Branches(nn.Module):

@@ -13,6 +13,10 @@ LEGENDS: dict[str, tuple[str, str]] = {
         "Images, truth, prediction",
         "Each image with the true and the predicted classes of its pixels in colors; gray pixels have no label.",
     ),
+    "captions": (
+        "What is written of images",
+        "Each image with its caption, in red where it is not the true one, and where the decoder looked for each word.",
+    ),
     "confused_pixels": (
         "Which pixels were taken for which",
         "Rows are true classes, columns predicted ones; off the diagonal is wrong.",

@@ -64,6 +64,9 @@ class Task:
     splits: ClassVar[tuple[str, ...]] = ("random", "stratified", "group=COLUMN", "time=COLUMN")
     """Ways in which `split` can hold rows out."""
 
+    answers_rows: ClassVar[bool] = True
+    """Whether an answer is a class or a number of a row, and no picture, text or list of its own."""
+
     # --- data ---------------------------------------------------------------------------------------------------
 
     def view(self, domain: Any) -> str:

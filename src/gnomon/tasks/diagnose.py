@@ -277,9 +277,10 @@ def _answers(
     seen = None if train[0] is None else _judging(system, system.evaluate(*_sampled(*train, seed)))
     if y is None or not hasattr(system, "predict"):
         return Answers(held, seen)
-    if np.ndim(y) > 2:  # labels of pixels, which are no rows
-        plain = None if train[1] is None else task_of(system).baseline(system, *train)[1].evaluate(X, y)
-        return Answers(held, seen, None if plain is None else plain[held.name])
+    goal = task_of(system)
+    if not goal.answers_rows:
+        plain = None if train[1] is None else goal.baseline(system, *train)[1].evaluate(X, y)
+        return Answers(held, seen, None if plain is None else plain.get(held.name))
     classes = getattr(system, "classes_", None)
     proba = system.predict_proba(X) if hasattr(system, "predict_proba") else None
     base = None

@@ -66,6 +66,7 @@ class Segment(Task):
     verbs: ClassVar[tuple[str, ...]] = ("predict", "predict_proba")
     example_data: ClassVar[str] = "digit-scenes"
     splits: ClassVar[tuple[str, ...]] = ("random",)
+    answers_rows: ClassVar[bool] = False
 
     def view(self, domain: Any) -> str:
         """Images."""

@@ -17,13 +17,13 @@ from gnomon.nn.module import Module
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._model import foretold, outcome
 
-__all__ = ["ROWS", "TokenByToken", "TranslationModel", "shifted"]
+__all__ = ["ROWS", "TokenByToken", "TranslationModel", "WritingModel", "shifted"]
 
 ROWS = 256
 """Pairs that are looked at together in prediction."""
 
 
-class TranslationModel(Module):
+class WritingModel(Module):
     """P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): a subclass gives `encode`, `hidden`, ``head`` and ``given``.
 
     Parameters
@@ -52,6 +52,15 @@ class TranslationModel(Module):
         """What `head` makes scores of after each of the given tokens (n, T), (n, T, units)."""
         raise NotImplementedError
 
+    def encode_batch(self, data: Mapping[str, Any]) -> Any:
+        """What is read of the sources of a batch."""
+        source, lengths = (torch.as_tensor(data[name], device=self.device) for name in ("source", "source_length"))
+        return self.encode(source, lengths)
+
+    def together(self, sources: Any) -> int:
+        """Sources that are looked at together in prediction."""
+        return ROWS
+
     def scores(self, memory: Any, given: torch.Tensor, forced: torch.Tensor | None = None) -> torch.Tensor:
         """Scores (n, T, V - 1) of the `outcome` after each of the given tokens (n, T)."""
         scores: torch.Tensor = self.head(self.hidden(memory, given))
@@ -67,22 +76,22 @@ class TranslationModel(Module):
 
     # --- probabilities ------------------------------------------------------------------------------------------
 
-    def read(self, sources: Ragged) -> Any:
+    def read(self, sources: Any) -> Any:
         """The memory of sources, for prediction."""
         with torch.no_grad():
             ids, lengths = (torch.from_numpy(one).to(self.device) for one in (sources.padded(), sources.lengths))
             return self.encode(ids, lengths)
 
-    def log_prob(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
+    def log_likelihood(self, sources: Any, targets: Ragged) -> NDArray[np.float64]:
         """log P(y | x) of each pair in nats, ends included, (n,)."""
         values = np.zeros(len(sources))
-        order = np.argsort(sources.lengths + targets.lengths, kind="stable")
-        for begin in range(0, len(order), ROWS):
-            rows = order[begin : begin + ROWS]
+        order, most = np.argsort(sources.lengths + targets.lengths, kind="stable"), self.together(sources)
+        for begin in range(0, len(order), most):
+            rows = order[begin : begin + most]
             values[rows] = self._log_prob(sources.take(rows), targets.take(rows))
         return values
 
-    def _log_prob(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
+    def _log_prob(self, sources: Any, targets: Ragged) -> NDArray[np.float64]:
         given, wanted, inside = (
             torch.from_numpy(one).to(self.device) for one in shifted(targets.padded(), targets.lengths)
         )
@@ -112,7 +121,7 @@ class TranslationModel(Module):
             found += [one[: length + 1] for one, length in zip(rows, y.lengths, strict=True)]
         return found
 
-    def align(self, sources: Ragged, targets: Ragged) -> list[NDArray[np.float64]]:
+    def align(self, sources: Any, targets: Ragged) -> list[NDArray[np.float64]]:
         """For each pair the weights (target tokens and the end, source tokens) that its decoder gave the source."""
         given = torch.from_numpy(shifted(targets.padded(), targets.lengths)[0]).to(self.device)
         with torch.no_grad():
@@ -141,12 +150,20 @@ class TranslationModel(Module):
         self.source_vocabulary, self.target_vocabulary = sides
 
 
+class TranslationModel(WritingModel):
+    """A model whose data are pairs of texts."""
+
+    def log_prob(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
+        """log P(y | x) of each pair in nats, ends included, (n,)."""
+        return self.log_likelihood(sources, targets)
+
+
 class TokenByToken:
     """The decoder of some sources, one token at a time; a subclass gives `begin` and `step`.
 
     Parameters
     ----------
-    model : TranslationModel
+    model : WritingModel
     memory : what it has read
         Of as many sources as there are contexts.
     """

@@ -13,7 +13,7 @@ from gnomon.contracts import Group
 from gnomon.objectives.base import Loss, Objective, Term
 from gnomon.objectives.sampled_softmax import sampled_softmax_losses
 from gnomon.systems.sequence._model import outcome
-from gnomon.systems.sequence._pairs import TranslationModel, shifted
+from gnomon.systems.sequence._pairs import WritingModel, shifted
 
 __all__ = ["TargetLoss"]
 
@@ -44,17 +44,14 @@ class TargetLoss(Objective):
         self.forcing, self.part = forcing, part
         self.additive = part is None
 
-    def forward(self, model: TranslationModel, batch: Any, *, noise: contracts.Noise, phase: str, group: Group) -> Loss:
+    def forward(self, model: WritingModel, batch: Any, *, noise: contracts.Noise, phase: str, group: Group) -> Loss:
         """The loss of a batch of pairs, per token."""
         data = batch.data
         given, wanted, inside = shifted(data["target"], data["target_length"])
         counts = inside * np.asarray(batch.weight)[:, None]
-        source, length, x, y, w = (
-            torch.as_tensor(one, device=model.device)
-            for one in (data["source"], data["source_length"], given, wanted, counts)
-        )
+        x, y, w = (torch.as_tensor(one, device=model.device) for one in (given, wanted, counts))
         y, w = outcome(y).flatten(), w.flatten()
-        memory, judged = model.encode(source, length), phase == "validation"
+        memory, judged = model.encode_batch(data), phase == "validation"
         if self.part is not None and not judged:
             words = self.words(y[w > 0].cpu().numpy(), model.target_size - 1, noise, group)
             losses, w = self._of_part(model.hidden(memory, x).flatten(0, 1), y, w, words, model.head)
@@ -64,7 +61,7 @@ class TargetLoss(Objective):
         return Loss({"cross_entropy": Term((losses * w.to(losses.dtype)).sum(), float(counts.sum()))})
 
     def _forced(
-        self, batch: Any, given: NDArray[np.int64], noise: contracts.Noise, model: TranslationModel
+        self, batch: Any, given: NDArray[np.int64], noise: contracts.Noise, model: WritingModel
     ) -> torch.Tensor | None:
         """Which inputs are the true tokens; None: all."""
         if self.forcing >= 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,7 +13,6 @@ from scipy import sparse
 from gnomon import contracts
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.examples import Examples
-from gnomon.data.layouts import Layout, Padded
 from gnomon.data.sequences import Pairs, cut_by
 from gnomon.data.text import Vocabulary, detokenize, listed
 from gnomon.errors import UserTypeError, UserValueError
@@ -21,19 +20,14 @@ from gnomon.evaluation.bleu import Bleu, Smoothing, Tokenizer, Weights, corpus_b
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
 from gnomon.inference.decoding.among import Among
-from gnomon.inference.decoding.ancestral import ancestral
-from gnomon.inference.decoding.beam import STEEPEST, beam_search
-from gnomon.inference.decoding.greedy import greedy
+from gnomon.inference.decoding.beam import STEEPEST
 from gnomon.numeric.given import checked
-from gnomon.numeric.noise import Noise, seed_of
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
-from gnomon.recipes.recipe import Recipe
-from gnomon.system.by_gradient import ByGradient
-from gnomon.system.fields import HasDtype
-from gnomon.systems.sequence._pairs import ROWS, TranslationModel
+from gnomon.systems.sequence._pairs import TranslationModel
 from gnomon.systems.sequence._target_loss import TargetLoss
+from gnomon.systems.sequence._writing import Writer
 
 __all__ = ["Translator"]
 
@@ -62,12 +56,10 @@ def candidate_table(candidates: Any, source: Vocabulary, target: Vocabulary) -> 
     return sparse.csr_array(cells, shape=(len(source), len(target)))
 
 
-class Translator(ByGradient, HasDtype):
+class Translator(Writer):
     """Base of systems that write a target to a source, fitted to pairs; a subclass gives `make`."""
 
     tasks: ClassVar[tuple[str, ...]] = ("translate",)
-    inert_fields: ClassVar[Mapping[str, str]] = {"longest": "it refuses longer pairs and changes nothing of a fit"}
-
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
 
     unit: Annotated[
@@ -77,13 +69,6 @@ class Translator(ByGradient, HasDtype):
     vocabulary_size: Annotated[
         int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe`` and ``wordpiece`` may learn of each side.")
     ] = 4000
-    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
-    longest: Annotated[
-        int | None, "[1, inf)", Doc("Tokens that a source or a target may have; None takes any, at any cost.")
-    ] = 1000
-    dropout: Annotated[
-        float, "[0, 1)", Doc("Probability to drop an element of embeddings and outputs in training.")
-    ] = 0.1
     vocab_partition: Annotated[
         int | None,
         "[1, inf)",
@@ -92,10 +77,6 @@ class Translator(ByGradient, HasDtype):
             "and others up to this number; None: all."
         ),
     ] = None
-    epochs: int = 30
-    batch_size: int | None = 32
-    clip: float | None = 1.0
-    early_stopping: str | Recipe = "patience"
 
     @property
     def domain(self) -> Pairs:
@@ -109,12 +90,6 @@ class Translator(ByGradient, HasDtype):
     def source_vocabulary_(self) -> Vocabulary:
         """Tokens of sources by id."""
         vocabulary: Vocabulary = self.model_.source_vocabulary
-        return vocabulary
-
-    @property
-    def target_vocabulary_(self) -> Vocabulary:
-        """Tokens of targets by id."""
-        vocabulary: Vocabulary = self.model_.target_vocabulary
         return vocabulary
 
     # --- fit ----------------------------------------------------------------------------------------------------
@@ -140,9 +115,6 @@ class Translator(ByGradient, HasDtype):
 
     def make_objective(self) -> TargetLoss:
         return TargetLoss(1.0, self.vocab_partition)
-
-    def layout(self, examples: Any) -> Layout:
-        return Padded(self.batch_size or len(examples))
 
     # --- verbs --------------------------------------------------------------------------------------------------
 
@@ -279,15 +251,10 @@ class Translator(ByGradient, HasDtype):
         -------
         list of str
         """
-        if method not in ("beam", "greedy", "sample"):
-            raise UserValueError.must("method", "be one of beam, greedy, sample", method)
-        sources, noise = self._sources(X), Noise(seed_of(random_state), "sample")
-        width, texts = how_many(width, "width"), list[str]()
-        for some, limits, begin in self._some(sources, max_length):
-            part, decoder = noise.part(begin, begin + len(some)), self._decoder(some, candidates)
-            ids = self._search(decoder, len(some), method, width, length_penalty, limits, part)
-            texts += [self._written(row) for row in ids]
-        return texts
+        return self._texts(
+            self._sources(X), lambda some: self._decoder(some, candidates), method, width, length_penalty, max_length,
+            random_state,
+        )  # fmt: skip
 
     @checked
     def propose(
@@ -348,19 +315,8 @@ class Translator(ByGradient, HasDtype):
         scores = dict(zip(once, scores / (fields["target"].lengths + 1.0) ** length_penalty, strict=True))
         return [rows[i] for i in sorted(range(len(rows)), key=lambda i: -scores[keys[i]])]
 
-    def _some(self, sources: Ragged, max_length: int | None) -> Iterator[tuple[Ragged, NDArray[np.int64], int]]:
-        """Some of the sources after some, with the greatest lengths of their targets, and the place of the first.
-
-        Of each its own: a translation does not depend on what else is translated.
-        """
-        most = None if max_length is None else how_many(max_length, "max_length")
-        for begin in range(0, len(sources), ROWS):
-            some = sources.take(slice(begin, begin + ROWS))
-            yield some, 2 * some.lengths + 10 if most is None else np.full(len(some), most), begin
-
-    def _written(self, row: Any) -> str:
-        row = np.asarray(row, np.int64)
-        return detokenize(self.target_vocabulary_.decode(row[row != EOS]), cut_by(self.unit, self.target_vocabulary_))
+    def _limits(self, sources: Any) -> NDArray[np.int64]:
+        return np.asarray(2 * sources.lengths + 10)
 
     def _decoder(self, sources: Ragged, candidates: Candidates | None) -> Any:
         """The decoder of some sources, with the tokens that it may write."""
@@ -372,26 +328,6 @@ class Translator(ByGradient, HasDtype):
         rows = np.concatenate([np.repeat(np.arange(len(sources)), sources.lengths), np.arange(len(sources))])
         read = sparse.csr_array((np.ones(len(ids), np.int64), (rows, ids)), shape=(len(sources), table.shape[0]))
         return Among(decoder, (read @ table).toarray() > 0)
-
-    def _search(
-        self, decoder: Any, n: int, method: str, width: int, alpha: float, limits: NDArray[np.int64], noise: Any
-    ) -> list[Any]:
-        if method == "beam":
-            return [rows[0] for rows in self._beams(decoder, n, width, alpha, limits, 1)]
-        prompts = [[BOS]] * n
-        if method == "greedy":
-            rows, _ = greedy(decoder, prompts, max_length=limits, end=EOS)
-        else:
-            # the whole batch is drawn together: its memory is one with the decoder's
-            rows = ancestral(decoder, prompts, noise, max_length=limits, vocabulary_size=1, end=EOS)
-        return [row[row >= 0] for row in rows]
-
-    def _beams(
-        self, decoder: Any, n: int, width: int, alpha: float, limits: NDArray[np.int64], n_best: int
-    ) -> list[list[Any]]:
-        """The best targets of each source, as ids; an empty one where none may have a token."""
-        found = beam_search(decoder, [[BOS]] * n, width, max_length=limits, end=EOS, alpha=alpha, n_best=n_best)
-        return [[one.tokens for one in best] or [()] for best in found]
 
     def _sources(self, X: Any) -> Ragged:
         from sklearn.utils.validation import check_is_fitted

@@ -17,10 +17,9 @@ from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.readers import RecurrentReader, SequenceReader
 from gnomon.nn.recurrent import GRU
-from gnomon.numeric.ragged import Ragged
-from gnomon.systems.sequence._pairs import TokenByToken, TranslationModel
+from gnomon.systems.sequence._pairs import TokenByToken, TranslationModel, WritingModel
 
-__all__ = ["Memory", "Seq2SeqModel", "Translation"]
+__all__ = ["AttentiveModel", "Memory", "Seq2SeqModel", "Translation"]
 
 
 @dataclass(frozen=True)
@@ -48,59 +47,42 @@ class Memory:
         return Memory(self.states[rows], self.mask[rows], self.context[rows], self.prepared[rows])
 
 
-class Seq2SeqModel(TranslationModel):
-    r"""P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): an encoder reads x, a decoder writes y.
+class AttentiveModel(WritingModel):
+    r"""A recurrent decoder that may attend to what an encoder has read; a subclass gives `encode`.
 
-    The encoder is a `GRU`, or one in each direction, or stacked convolution, with states h_1 ... h_T. The decoder
-    begins in :math:`s_0 = \tanh(W c)`, c the encoder's last state, or what is pooled of the states, and
-    :math:`s_t = \mathrm{GRU}([y_{t-1}, c_t], s_{t-1})`, where c_t is c or, with attention, the mean of the h weighted
-    by their scores against s_{t-1}. An affine layer of [s_t, c_t] scores the next token. Targets end with ``</s>``.
+    The decoder begins in :math:`s_0 = \tanh(W c)`, c the encoder's vector of the whole, and
+    :math:`s_t = \mathrm{GRU}([y_{t-1}, c_t], s_{t-1})`, where c_t is c or, with attention, the mean of the encoder's
+    vectors h weighted by their scores against s_{t-1}. An affine layer of [s_t, c_t] scores the next token.
 
     Parameters
     ----------
-    source_size, target_size : int, at least 3
-        Ids of both vocabularies; 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``.
-    width, units : int, at least 1
-        Of the embeddings, and of each recurrent layer.
-    attention : AttentionRecipe
-    bidirectional : bool
-        Whether the source is read from both ends.
-    reset : {"after", "before"}
-        See `GRU`.
-    dropout : float in [0, 1), default 0
-        Probability to drop an element of the embeddings or of what is scored, in training.
-    dtype : torch.dtype
-    reader : SequenceReader
-        What the encoder is made of; the recurrent one where left out.
+    target_size : int, at least 3
+        Ids of the target's vocabulary.
     """
 
-    def __init__(
+    target_embedding: Embedding
+
+    def build_decoder(
         self,
-        source_size: int,
-        target_size: int,
         width: int,
         units: int,
+        inputs: int,
         attention: AttentionRecipe,
-        bidirectional: bool = True,
-        reset: Literal["after", "before"] = "after",
-        dropout: float = 0.0,
-        dtype: torch.dtype = torch.float32,
-        reader: SequenceReader = RecurrentReader(),  # noqa: B008 - frozen
+        reset: Literal["after", "before"],
+        dropout: float,
+        dtype: torch.dtype,
     ) -> None:
-        super().__init__(target_size)
+        """Put the decoder behind an encoder of vectors of width `inputs`; the others as of `Seq2SeqModel`."""
         self.units = units
-        self.source_embedding = Embedding(source_size, width, dtype=dtype)
-        self.target_embedding = Embedding(target_size, width, dtype=dtype)
-        self.encoder = reader.build(width, units, bidirectional=bidirectional, reset=reset, dtype=dtype)
-        self.bridge = dense(self.encoder.units, units, dtype=dtype)
-        self.decoder = GRU(width + self.encoder.units, units, reset=reset, dtype=dtype)
-        self.attention = attention.build(units, self.encoder.units, dtype)
-        self.head = dense(units + self.encoder.units, target_size - 1, dtype=dtype)
-        self.drop_source, self.drop_target, self.drop_out = Dropout(dropout), Dropout(dropout), Dropout(dropout)
+        self.bridge = dense(inputs, units, dtype=dtype)
+        self.decoder = GRU(width + inputs, units, reset=reset, dtype=dtype)
+        self.attention = attention.build(units, inputs, dtype)
+        self.head = dense(units + inputs, self.target_size - 1, dtype=dtype)
+        self.drop_target, self.drop_out = Dropout(dropout), Dropout(dropout)
 
     def initialize(self, noise: Noise) -> None:
-        """First values of all parameters."""
-        for name in ("source_embedding", "target_embedding", "encoder", "decoder", "attention"):
+        """First values of the decoder."""
+        for name in ("target_embedding", "decoder", "attention"):
             part: Any = getattr(self, name)
             if part is not None:
                 part.initialize(noise.child(name))
@@ -109,10 +91,8 @@ class Seq2SeqModel(TranslationModel):
 
     # --- the network --------------------------------------------------------------------------------------------
 
-    def encode(self, source: torch.Tensor, lengths: torch.Tensor) -> Memory:
-        """Read sources (n, T) of these lengths."""
-        states, context = self.encoder(self.drop_source(self.source_embedding(source)), None, lengths)
-        mask = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
+    def remembered(self, states: torch.Tensor, mask: torch.Tensor, context: torch.Tensor) -> Memory:
+        """The encoder's vectors as the attention reads them."""
         prepared = states if self.attention is None else self.attention.prepare(states)
         return Memory(states, mask, context, prepared)
 
@@ -179,7 +159,7 @@ class Seq2SeqModel(TranslationModel):
 
     # --- probabilities ------------------------------------------------------------------------------------------
 
-    def given(self, sources: Ragged) -> Translation:
+    def given(self, sources: Any) -> Translation:
         """The decoder with these sources before it: `gnomon.contracts.NextToken`, one context to a source."""
         return Translation(self, self.read(sources))
 
@@ -192,6 +172,66 @@ class Seq2SeqModel(TranslationModel):
             found.append(self.alignment(s, memory))
             s, _ = self.advance(self.target_embedding(given[:, t]), s, memory)
         return torch.stack(found, 1)
+
+
+class Seq2SeqModel(AttentiveModel, TranslationModel):
+    r"""P(y | x) = prod_t P(y_t | y_1 ... y_{t-1}, x): an encoder reads x, a decoder writes y.
+
+    The encoder is a `GRU`, or one in each direction, or stacked convolution, with states h_1 ... h_T. The decoder
+    begins in :math:`s_0 = \tanh(W c)`, c the encoder's last state, or what is pooled of the states, and
+    :math:`s_t = \mathrm{GRU}([y_{t-1}, c_t], s_{t-1})`, where c_t is c or, with attention, the mean of the h weighted
+    by their scores against s_{t-1}. An affine layer of [s_t, c_t] scores the next token. Targets end with ``</s>``.
+
+    Parameters
+    ----------
+    source_size, target_size : int, at least 3
+        Ids of both vocabularies; 0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``.
+    width, units : int, at least 1
+        Of the embeddings, and of each recurrent layer.
+    attention : AttentionRecipe
+    bidirectional : bool
+        Whether the source is read from both ends.
+    reset : {"after", "before"}
+        See `GRU`.
+    dropout : float in [0, 1), default 0
+        Probability to drop an element of the embeddings or of what is scored, in training.
+    dtype : torch.dtype
+    reader : SequenceReader
+        What the encoder is made of; the recurrent one where left out.
+    """
+
+    def __init__(
+        self,
+        source_size: int,
+        target_size: int,
+        width: int,
+        units: int,
+        attention: AttentionRecipe,
+        bidirectional: bool = True,
+        reset: Literal["after", "before"] = "after",
+        dropout: float = 0.0,
+        dtype: torch.dtype = torch.float32,
+        reader: SequenceReader = RecurrentReader(),  # noqa: B008 - frozen
+    ) -> None:
+        super().__init__(target_size)
+        self.source_embedding = Embedding(source_size, width, dtype=dtype)
+        self.target_embedding = Embedding(target_size, width, dtype=dtype)
+        self.encoder = reader.build(width, units, bidirectional=bidirectional, reset=reset, dtype=dtype)
+        self.build_decoder(width, units, self.encoder.units, attention, reset, dropout, dtype)
+        self.drop_source = Dropout(dropout)
+
+    def initialize(self, noise: Noise) -> None:
+        """First values of all parameters."""
+        for name in ("source_embedding", "encoder"):
+            part: Any = getattr(self, name)
+            part.initialize(noise.child(name))
+        super().initialize(noise)
+
+    def encode(self, source: torch.Tensor, lengths: torch.Tensor) -> Memory:
+        """Read sources (n, T) of these lengths."""
+        states, context = self.encoder(self.drop_source(self.source_embedding(source)), None, lengths)
+        mask = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
+        return self.remembered(states, mask, context)
 
 
 class Translation(TokenByToken):

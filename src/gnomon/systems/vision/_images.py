@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -15,8 +13,8 @@ from gnomon.data.dataset import no_images
 from gnomon.data.examples import Examples
 from gnomon.data.frames import needs_preparation
 from gnomon.data.image_steps import AsTheyAre, ImagePreprocessing
-from gnomon.data.preprocessing import Standardizer
-from gnomon.distributions.images import Images, is_bytes, size_of
+from gnomon.data.preprocessing import channel_units
+from gnomon.distributions.images import Images, size_of
 from gnomon.errors import UserValueError
 from gnomon.nn.image_steps import ImageStepLayer
 from gnomon.nn.module import Module
@@ -26,13 +24,10 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype
+from gnomon.system.given_images import tell_of_bytes
 from gnomon.system.prediction import Classifier
-from gnomon.training.group import current as current_group
 
-__all__ = ["ImageClassifier", "ImageModel", "tell_of_bytes", "too_small", "whole_numbers"]
-
-IMAGES = 4096
-"""Images whose pixels are counted together."""
+__all__ = ["ImageClassifier", "ImageModel", "too_small", "whole_numbers"]
 
 
 class ImageModel(Module):
@@ -78,16 +73,12 @@ class ImageModel(Module):
             That train.
         weight : array of shape (n,)
         """
-        moments, ready = Standardizer(), None
+        change = None
         if self.preparation is not None:
             ready = self.preparation.recipe.fit(images, weight)
             self.preparation.take(ready)
-        for start in range(0, len(images), IMAGES):
-            part = slice(start, start + IMAGES)
-            seen = images[part] if ready is None else ready.transform(images[part])
-            pixels = math.prod(seen.shape[1:-1])
-            moments.partial_fit(seen.reshape(-1, seen.shape[-1]), np.repeat(weight[part], pixels))
-        shift, scale = moments.units()
+            change = ready.transform
+        shift, scale = channel_units(images, weight, change)
         self.shift.copy_(torch.from_numpy(shift))
         self.scale.copy_(torch.from_numpy(scale))
 
@@ -170,15 +161,3 @@ def too_small(shape: tuple[int, ...], least: int, what: str) -> UserValueError:
     return UserValueError(
         f"images of {size_of(shape)} are too small for {what}", "X", f"give {least} x {least} pixels or more"
     )
-
-
-def tell_of_bytes(X: Any) -> None:
-    """Bytes are 0..255: say so where a fit begins, and refuse those that can only be 0 and 1."""
-    given = X.to_numpy() if hasattr(X, "to_numpy") else X
-    if not is_bytes(given):
-        return
-    top = int(np.asarray(given).max())
-    if top == 1:
-        raise UserValueError("no byte in X is above 1, and bytes mean 0..255", "X", "give 0 and 1 as bool or float")
-    if current_group().rank == 0:
-        warnings.warn(f"X holds bytes 0..{top}: taken as grey levels and divided by 255", UserWarning, stacklevel=5)

@@ -21,8 +21,8 @@ from gnomon.objectives.per_pixel import PerPixel
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype
+from gnomon.system.given_images import tell_of_bytes
 from gnomon.system.prediction import without_nan
-from gnomon.systems.vision._images import tell_of_bytes
 
 __all__ = ["PixelClassifier"]
 

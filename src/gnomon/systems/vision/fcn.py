@@ -15,7 +15,7 @@ from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.convolution import convolution
 from gnomon.nn.initializers import Initializer, initialize
-from gnomon.nn.stages import conv_unit
+from gnomon.nn.stages import conv_stages
 from gnomon.nn.upsampling import transposed_convolution
 from gnomon.objectives.criterion import ClassificationLoss
 from gnomon.recipes.fields import Doc
@@ -76,14 +76,11 @@ class FCNModel(ImageModel):
         super().__init__((1, 1, image_channels), dtype)
         unit = activation or ReLU()
         self.gain, self.reach, self.stride = unit.gain, convolutions * (window // 2), 2 ** (len(channels) - 1)
-        self.stages, self.heads, self.enlarge = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
-        inputs = image_channels
+        self.stages = conv_stages(
+            image_channels, channels, convolutions=convolutions, window=window, unit=unit, norm=batch_norm, dtype=dtype
+        )
+        self.heads, self.enlarge = nn.ModuleList(), nn.ModuleList()
         for number, maps in enumerate(channels):
-            stage = nn.Sequential(nn.MaxPool2d(2)) if number else nn.Sequential()
-            for _ in range(convolutions):
-                stage.append(conv_unit(inputs, maps, window, unit=unit, norm=batch_norm, dtype=dtype))
-                inputs = maps
-            self.stages.append(stage)
             self.heads.append(convolution(maps, n_classes, 1, dtype=dtype))
             if number:
                 doubled = transposed_convolution(
