@@ -156,9 +156,9 @@ class Translator(Writer):
         for source, target in pairs:
             key = source if isinstance(source, str) else tuple(source)
             held.setdefault(key, []).append(target if isinstance(target, str) else detokenize(target, cut))
-        said = self.translate([(source if isinstance(source, str) else list(source),) for source in held])
+        predictions = self.translate([(source if isinstance(source, str) else list(source),) for source in held])
         return corpus_bleu(
-            said, list(held.values()), max_n=max_n, smoothing=smoothing, weights=weights, tokenizer=tokenizer
+            predictions, list(held.values()), max_n=max_n, smoothing=smoothing, weights=weights, tokenizer=tokenizer
         )
 
     def _likelihood(self, X: Any) -> Score:
