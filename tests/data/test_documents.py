@@ -61,6 +61,17 @@ def test_empty_unknown_and_mixed_texts_have_rows(unit):
     assert [row.tolist() for row in domain.ingest(["", ""])] == [[CLS, SEP]] * 2
 
 
+@pytest.mark.parametrize("unit", ["bpe", "byte-bpe", "wordpiece"])
+def test_pieces_are_learned_and_stand_between_special_tokens(unit):
+    pytest.importorskip("tokenizers")
+    domain = Documents(unit, size=300).learn(["low lower lowest"] * 9)
+    rows = [row.tolist() for row in domain.ingest(["low lower", ""])]
+    assert rows[1] == [CLS, SEP] and rows[0][0] == CLS and rows[0][-1] == SEP
+    pieces = domain.vocabulary.decode(rows[0][1:-1])
+    assert len(pieces) < len("low lower") and min(rows[0][1:-1]) >= 5
+    assert domain.vocabulary.detokenize(pieces) == "low lower"
+
+
 def test_special_symbols_within_a_text_are_words():
     domain = Documents().learn(["a <sep> b <pad> c"])
     row = domain.ingest(["a <sep> b <pad> <cls>"])[0]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gnomon.data.packing import SPECIALS, pack
 from gnomon.data.sequences import Tokens
 from gnomon.data.text import Unit, Vocabulary, listed, plural
+from gnomon.data.tokenizers import LEARNED, Subwords, SubwordTokenizer
 from gnomon.distributions.domains import Domain
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.ragged import Ragged
@@ -34,8 +35,9 @@ class Documents(Domain):
 
     Parameters
     ----------
-    unit : {"word", "char", "byte", "jieba"}
-        What a text is cut into; see `gnomon.data.text.tokenize`.
+    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"}
+        What a text is cut into; see `gnomon.data.text.tokenize`, and `gnomon.data.tokenizers.SubwordTokenizer` for the
+        last three, which are learned.
     vocabulary : Vocabulary, optional
         Ids of the tokens, `gnomon.data.packing.SPECIALS` first; `learn` finds them. A token outside of it gets that of
         ``<unk>``.
@@ -43,6 +45,8 @@ class Documents(Domain):
         Whether rows hold two texts; whatever they hold where left out.
     longest : int, optional
         Tokens of a row, the special ones among them; what is longer is cut, the longer text first.
+    size : int, default 4000
+        Pieces that a learned unit may have.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class Documents(Domain):
     vocabulary: Vocabulary | None = field(default=None, compare=False)
     pair: bool | None = field(default=None, compare=False)
     longest: int | None = field(default=None, compare=False)
+    size: int = field(default=4000, compare=False)
     is_table: ClassVar[bool] = False
     noun: ClassVar[str] = "texts"
     view: ClassVar[str] = "documents"
@@ -89,8 +94,14 @@ class Documents(Domain):
             As `check` does, and where no row has any token.
         """
         first, second = self.check(X)
-        tokens = Tokens(self.unit).first([*first, *(second or ())])
-        return replace(self, vocabulary=Vocabulary.fit(tokens, min_count, SPECIALS), pair=second is not None)
+        return replace(self, vocabulary=self._learned([*first, *(second or ())], min_count), pair=second is not None)
+
+    def _learned(self, texts: Texts, min_count: int) -> Vocabulary:
+        """The tokens of texts, or their pieces."""
+        if self.unit in LEARNED:
+            kind: Any = self.unit
+            return Subwords(SubwordTokenizer.train(texts, self.size, kind, min_count=min_count), SPECIALS)
+        return Vocabulary.fit(Tokens(self.unit).first(texts), min_count, SPECIALS)
 
     def known(self, X: Any, vocabulary: Vocabulary) -> Self:
         """The domain of some rows with a vocabulary that is known already."""

@@ -133,3 +133,46 @@ def test_another_unit_than_the_source_has_is_refused():
     source = small(unit="char", window=40).fit(TEXTS, LABELS)
     with pytest.raises(UserValueError, match="unit must be that of the fitted transformer-classifier, 'char'"):
         small(window=40).fit(TEXTS, LABELS, initial=source)
+
+
+def topical(n, seed):
+    """Texts of words of six topics among others, and the topic of each."""
+    random = np.random.default_rng(seed)
+    topic, texts = random.integers(0, 6, n), []
+    for one in topic:
+        k = random.integers(6, 12)
+        own = random.random(k) < 0.35
+        words = np.where(own, 50 * one + random.integers(0, 50, k), random.integers(0, 300, k))
+        texts.append(" ".join(f"w{word}" for word in words))
+    return texts, topic
+
+
+@pytest.mark.slow
+def test_what_was_learned_before_helps_where_labels_are_few():
+    """100 labels, mean of 5 seeds: fine-tuned whole and with the encoder frozen, against first values of chance."""
+    net = {"n_embedding": 16, "n_hidden": 32, "n_heads": 2, "n_layers": 1, "window": 16, "learning_rate": 0.01}
+    source = gnomon.make("transformer-classifier", **net, epochs=6, random_state=0).fit(*topical(1500, 0))
+    before = source.model_.state()
+    texts, topic = topical(1000, 1)
+    scores = np.zeros((5, 3))
+    for seed in range(5):
+        few, labels = topical(100, 10 + seed)
+        starts = (source, gnomon.FineTuning(source, freeze=("encoder",)), None)
+        for place, start in enumerate(starts):
+            model = gnomon.make("transformer-classifier", **net, epochs=30, random_state=seed)
+            scores[seed, place] = model.fit(few, labels % 2, initial=start).score(texts, topic % 2)
+            if place == 1:
+                after = model.model_.state()
+                frozen = [name for name in before if name.startswith("encoder.")]
+                assert all(np.array_equal(after[name], before[name]) for name in frozen)
+    tuned, frozen_encoder, chance = scores.mean(0)
+    assert tuned > chance + 0.05 and frozen_encoder > chance + 0.05
+
+
+def test_a_learned_unit_is_kept_with_the_model(tmp_path):
+    pytest.importorskip("tokenizers")
+    model = small(unit="bpe", vocabulary_size=280, window=40).fit(TEXTS, LABELS)
+    loaded = gnomon.load(model.save(tmp_path / "run"))
+    np.testing.assert_array_equal(loaded.predict_proba(["noon sea"]), model.predict_proba(["noon sea"]))
+    tuned = small(unit="bpe", vocabulary_size=280, window=40).fit(["a b", "c"], [0, 1], initial=loaded)
+    assert tuned.vocabulary_.tokens == model.vocabulary_.tokens

@@ -17,6 +17,7 @@ from gnomon.data.examples import Examples
 from gnomon.data.layouts import Padded
 from gnomon.data.packing import PAD, SEP, SPECIALS, room
 from gnomon.data.text import Vocabulary, plural
+from gnomon.data.tokenizers import restored
 from gnomon.distributions.arrays import row_weights
 from gnomon.errors import UserValueError, counted
 from gnomon.nn.module import Module
@@ -102,15 +103,22 @@ class EncodedTexts(Module):
 def vocabulary_in(arrays: Mapping[str, Any]) -> Vocabulary | None:
     """The vocabulary that the state of a model holds; None where it has none."""
     names = {name.removeprefix("token_"): np.asarray(v) for name, v in arrays.items() if name.startswith("token_")}
-    return Vocabulary.from_state(names) if names else None
+    return restored(names) if names else None
 
 
 class ReadsTexts(ByGradient):
     """Base of systems that read a text, or two, to each row by attention in both directions."""
 
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"positions": Positions}
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
 
-    unit: Annotated[Literal["word", "char", "byte", "jieba"], Doc("What a text is cut into.")] = "word"
+    unit: Annotated[
+        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"],
+        Doc("What a text is cut into; the last three are pieces that are learned from the texts."),
+    ] = "word"
+    vocabulary_size: Annotated[
+        int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe`` and ``wordpiece`` may learn.")
+    ] = 4000
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the fit are read as ``<unk>``.")] = 1
     n_layers: Annotated[int, "[1, inf)", Doc("Layers of attention, each with a network behind it.")] = 3
     n_heads: Annotated[
@@ -164,7 +172,7 @@ class ReadsTexts(ByGradient):
 
     def text_examples(self, X: Any, sample_weight: Any) -> Examples:
         """Rows of ids, packed, and the domain that they were read by."""
-        domain, known = Documents(self.unit), self._known_vocabulary()
+        domain, known = Documents(self.unit, size=self.vocabulary_size), self._known_vocabulary()
         domain = domain.learn(X, self.min_count) if known is None else domain.known(X, known)
         pair = bool(domain.pair)
         whole, space = domain.ids(X), room(self.window, pair)
