@@ -1,4 +1,4 @@
-"""``gnomon score RUN DATA``: the log density of each row, and which rows are outliers."""
+"""``gnomon score RUN DATA``: the log density of each row, and which rows are outliers; with --task GLUE's metrics."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gnomon.cli import completion, output
 from gnomon.cli.fit import TARGET, column_name
 from gnomon.cli.fitted import KEEP, Query, ask, lacks, tell
 from gnomon.cli.form import with_form
+from gnomon.cli.score_suite import score_suite
 from gnomon.cli.write import TABLES, check_out
 from gnomon.errors import UserValueError, counted, number
 from gnomon.runs.config import NAMED, DataSpec
@@ -17,6 +18,8 @@ from gnomon.runs.config import NAMED, DataSpec
 __all__ = ["command"]
 
 OUTLIERS = "Fraction of ordinary rows that may be called outliers by mistake; adds the column outlier."
+TASK = "A task of GLUE or SuperGLUE (cola, multirc ...), or glue or superglue: RUN is gold then, DATA predictions."
+HUMAN = "A JSON object of human levels by task, shown beside the metrics of --task."
 SEEN = "the training part"
 ORDINARY = "Ordinary rows from which the threshold is taken; those that the fit held out by default."
 
@@ -29,17 +32,26 @@ ORDINARY = "Ordinary rows from which the threshold is taken; those that the fit 
 @click.option("--keep", metavar="A,B,...", help=KEEP)
 @click.option("--rate", type=float, metavar="FRACTION", help=OUTLIERS)
 @click.option("--ordinary", metavar="DATA", help=ORDINARY)
+@click.option("--task", metavar="NAME", help=TASK)
+@click.option("--human", metavar="FILE", help=HUMAN)
 @click.option("--out", metavar="FILE", help="A new .csv, .parquet or .npy file; standard output by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(
     run: str, data: str, columns: str | None, target: str | None, keep: str | None, rate: float | None,
-    ordinary: str | None, out: str | None, as_json: bool,
+    ordinary: str | None, task: str | None, human: str | None, out: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Say how likely each row of DATA is under the model in the folder RUN: log density or probability, in nats.
 
     The lower, the odder. With --rate 0.01 rows are flagged as outliers that are odder than all but 1 % of the rows that
     the fit held out, which is the fraction of false alarms among ordinary rows.
+
+    With --task cola the file DATA of predictions is judged by the file RUN of gold answers, as GLUE and SuperGLUE do;
+    --task glue takes two folders with a file for each task, and gives the macro average.
     """
+    if task is not None:
+        return score_suite(task, run, data, human, as_json)
+    if human is not None:
+        raise UserValueError("--human needs --task", "--human", "add --task glue, say")
     check_out(out, TABLES)
     if rate is not None and not 0 < rate < 1:
         raise UserValueError.must("--rate", "be in (0, 1)", rate)

@@ -52,8 +52,19 @@ class Embedding(nn.Module):
                 self.weight[self.padding] = 0
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Vectors (..., width) of ids of any shape."""
-        return nn.functional.embedding(ids, self.weight, self.padding)
+        """Vectors (..., width) of ids of any shape.
+
+        Raises
+        ------
+        UserValueError
+            On the CPU, an id outside [0, n_ids).
+        """
+        try:
+            return nn.functional.embedding(ids, self.weight, self.padding)
+        except IndexError:
+            n_ids = len(self.weight)
+            wrong = int(ids[(ids < 0) | (ids >= n_ids)][0])
+            raise UserValueError.must("ids", f"be in [0, {n_ids})", wrong) from None
 
     def bag(
         self, ids: torch.Tensor, mask: torch.Tensor | None = None, mode: Literal["sum", "mean"] = "sum"
@@ -110,8 +121,12 @@ class Embedding(nn.Module):
             layer.weight.copy_(table)
             if padding is not None:
                 layer.weight[padding] = 0
-        layer.weight.requires_grad_(not freeze)
-        return layer
+        return layer.freeze(freeze)
+
+    def freeze(self, frozen: bool = True) -> Self:
+        """Whether training leaves the vectors as they are, from now on; the layer itself."""
+        self.weight.requires_grad_(not frozen)
+        return self
 
     def extra_repr(self) -> str:
         """Shown by repr."""
