@@ -62,8 +62,8 @@ def _result(task: str, gold: Path | None, predictions: Path | None) -> Any:
 
     assert gold is not None and predictions is not None
     name = task_name(task)
-    truth, told = read_answers(gold, gold=True), read_answers(predictions, gold=False)
-    return evaluate(matched(told, truth), name, truth.values, questions(truth.keys))
+    truth, answers = read_answers(gold, gold=True), read_answers(predictions, gold=False)
+    return evaluate(matched(answers, truth), name, truth.values, questions(truth.keys))
 
 
 def _file(folder: str, task: str) -> Path | None:

@@ -15,7 +15,7 @@ from gnomon.errors import UserValueError, counted
 __all__ = ["Answers", "matched", "questions", "read_answers"]
 
 _GOLD = ("label", "gold_label", "score", "quality", "is_duplicate")
-_TOLD = ("prediction", "label", "score")
+_PREDICTED = ("prediction", "label", "score")
 _PLACES = ("index", "idx", "id")
 
 
@@ -106,11 +106,11 @@ def _of_table(file: Path, *, gold: bool) -> Answers:
     options |= {"separator": ","} if plain else {"separator": "\t", "quote_char": None}
     frame = pl.read_csv(file, **options)
     names = {name.strip().lower(): name for name in frame.columns}
-    column = next((names[name] for name in (_GOLD if gold else _TOLD) if name in names), None)
+    column = next((names[name] for name in (_GOLD if gold else _PREDICTED) if name in names), None)
     if column is None and frame.width == 4 and frame.columns[1] in ("0", "1"):  # CoLA: source, label, mark, sentence
         return Answers(file.name, pl.read_csv(file, has_header=False, **options).to_series(1).to_list())
     if column is None:
-        listed = ", ".join(_GOLD if gold else _TOLD)
+        listed = ", ".join(_GOLD if gold else _PREDICTED)
         raise UserValueError(f"there must be a column {listed}, got {', '.join(frame.columns)}"[:200], file.name)
     missing = frame[column].is_null()
     if missing.any():

@@ -144,8 +144,12 @@ def evaluate(
     elif name == "sts-b":
         found = _correlations(_numbers(predictions, "predictions"), _numbers(gold, "gold"))
     else:
-        y, told = classes(gold, name, "gold"), classes(predictions, name, "predictions")
-        found = _questions(y, told, groups) if name == "multirc" else {m: _METRICS[m](y, told) for m in about.metrics}
+        y, answered = classes(gold, name, "gold"), classes(predictions, name, "predictions")
+        found = (
+            _questions(y, answered, groups)
+            if name == "multirc"
+            else {m: _METRICS[m](y, answered) for m in about.metrics}
+        )
     return TaskResult(name, {metric: float(found[metric]) for metric in about.metrics}, len(gold))
 
 
@@ -265,12 +269,14 @@ def _correlations(found: np.ndarray[Any, Any], gold: np.ndarray[Any, Any]) -> di
     return {"pearson": stats.pearsonr(found, gold)[0], "spearman": stats.spearmanr(found, gold)[0]}
 
 
-def _questions(y: np.ndarray[Any, Any], told: np.ndarray[Any, Any], groups: Sequence[Any] | None) -> dict[str, float]:
+def _questions(
+    y: np.ndarray[Any, Any], answered: np.ndarray[Any, Any], groups: Sequence[Any] | None
+) -> dict[str, float]:
     if groups is None or len(groups) != len(y):
         raise UserValueError("multirc needs the question of each answer", "groups", "give one for each answer")
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
-    wrong = np.bincount([number[group] for group in groups], y != told)
-    return {"f1a": _f1(y, told), "exact_match": float(np.mean(wrong == 0))}
+    wrong = np.bincount([number[group] for group in groups], y != answered)
+    return {"f1a": _f1(y, answered), "exact_match": float(np.mean(wrong == 0))}
 
 
 def _answers(predictions: Sequence[Any], gold: Sequence[Any]) -> dict[str, float]:
@@ -296,13 +302,13 @@ def _overlap(found: list[str], gold: list[str]) -> float:
     return 2 * common / (len(found) + len(gold)) if common else float(found == gold)
 
 
-def _f1(y: Any, told: Any) -> float:
-    return float(f1_score(y, told, pos_label=1, zero_division=0.0))
+def _f1(y: Any, answered: Any) -> float:
+    return float(f1_score(y, answered, pos_label=1, zero_division=0.0))
 
 
 _METRICS: dict[str, Callable[[Any, Any], float]] = {
-    "accuracy": lambda y, told: float(np.mean(y == told)),
+    "accuracy": lambda y, answered: float(np.mean(y == answered)),
     "f1": _f1,
-    "macro_f1": lambda y, told: float(f1_score(y, told, average="macro", zero_division=0.0)),
-    "matthews": lambda y, told: float(matthews_corrcoef(y, told)),
+    "macro_f1": lambda y, answered: float(f1_score(y, answered, average="macro", zero_division=0.0)),
+    "matthews": lambda y, answered: float(matthews_corrcoef(y, answered)),
 }
