@@ -62,7 +62,7 @@ def read_answers(path: str | Path, *, gold: bool) -> Answers:
     """
     file = Path(path)
     if not file.is_file():
-        raise UserValueError(f"{path} is no file", "", "check the path")
+        raise UserValueError.must("answers", "be in a file", str(path), remedy="check the path")
     try:
         found = _of_lines(file) if file.suffix in (".jsonl", ".json") else _of_table(file, gold=gold)
     except (UnicodeDecodeError, json.JSONDecodeError, pl.exceptions.PolarsError, KeyError, TypeError) as error:
