@@ -171,7 +171,7 @@ class Dataset:
         if words is None:
             remedy = "name their column with --target, in Python with target"
             raise UserValueError("this data has no labels and no target", self.name, remedy)
-        remedy = "take its words as columns (--text tf-idf), " if part == "X" and self.text is not None else ""
+        remedy = "take its words as columns (--text tf-idf), or " if part == "X" and self.text is not None else ""
         raise UserValueError(f"this is {self._form}, not {words}", self.name, f"{remedy}choose {words}")
 
     def _not_prepared(self) -> UserValueError:
