@@ -128,6 +128,9 @@ def files(folder):
     beans = beans.with_columns(variety=pl.Series(np.where(beans["long"] > 0, "borlotti", "navy")))
     beans.write_csv("beans.csv")
     pl.DataFrame({"label": ["3", "7"]}).write_csv("numerals.csv")
+    days = [f"{y}-{m:02}-{d:02}" for y in (1931, 1958) for m in (3, 11) for d in range(10, 20)]
+    Path("backward.tsv").write_text("".join(f"{day}\t{int(day[8:])} {day[5:7]} {day[:4]}\n" for day in days))
+    Path("targets.txt").write_text("1942-03-15\n1977-11-11\n")
     np.save("flipped.npy", 16 * random.integers(0, 2, (5, 64)))
     np.savez("spots.npz", X=random.integers(0, 256, (60, 8, 8), dtype=np.uint8), y=random.normal(size=(60, 3)))
     return folder

@@ -68,7 +68,8 @@ ENTRIES = (
         "seq2seq", "Sequence to sequence", "序列到序列", "model",
         ("translate",), "gnomon.systems.sequence.seq2seq:Seq2Seq",
         "Sutskever, Vinyals and Le 2014; Bahdanau, Cho and Bengio 2015",
-        ("DLN-230", "DLN-231", "DLN-235", "NLP-32", "PRA-173", "PRA-175", "PRA-176", "PRA-177", "PRA-178", "PRA-180"),
+        ("DLN-230", "DLN-231", "DLN-235", "NLP-32", "NLP-37", "PRA-173", "PRA-175", "PRA-176", "PRA-177",
+         "PRA-178", "PRA-180"),
         {"n_hidden": 8, "n_embedding": 6, "epochs": 12, "batch_size": 8, "learning_rate": 0.03},
     ),
     Entry(

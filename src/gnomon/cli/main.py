@@ -44,6 +44,7 @@ VERBS = {
     "recommend": "Items that users would like: gnomon recommend RUN --user ID -k 10.",
     "sample": "Rows or sentences drawn from a model: gnomon sample RUN -n 64.",
     "generate": "Texts that a language model writes: gnomon generate RUN --prompt TEXT.",
+    "augment": "Pairs of text in one language, by back-translation: gnomon augment RUN TEXT --pairs PAIRS --out FILE.",
     "blind": "Can people tell samples from data: gnomon blind make RUN --out FOLDER.",
     "compare": "Several systems on the same data: gnomon compare SYSTEM[:KEY=VALUE,...] ... DATA.",
     "search": "Hyper-parameters chosen by trials: gnomon search SYSTEM DATA --trials 50.",
