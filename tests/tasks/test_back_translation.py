@@ -12,7 +12,7 @@ from gnomon.cli.main import run
 from gnomon.errors import UserError
 from gnomon.tasks.back_translation import TAG, augment, back_translate
 
-N_WORDS = 100
+N_WORDS = 60
 
 
 def language(n, seed=0):
@@ -77,24 +77,22 @@ def test_methods_of_a_fitted_model_are_those_of_its_translations():
 @pytest.mark.slow
 @pytest.mark.spec("NLP-37")
 def test_a_toy_language_is_translated_better_with_monolingual_text():
-    """200 real pairs, and 2000 targets that a model of the other direction, fitted to the same 200, gives sources."""
+    """200 real pairs, and 2000 targets that a model of the other direction, fitted to the same 200, gives sources.
+
+    With as many updates whole sentences right went from 4 % to 33 % of 300 held out, ten standard errors.
+    """
     pairs = language(2500)
     real, mono, test = pairs[:200], [target for _, target in pairs[200:2200]], pairs[2200:]
+    options = {"unit": "word", "early_stopping": "off", "random_state": 0}
+    backward = gnomon.Seq2Seq(n_hidden=64, n_embedding=32, max_updates=300, learning_rate=5e-3, **options)
+    backward.fit([(target, source) for source, target in real])
 
-    def fitted(some):
-        return gnomon.Seq2Seq(
-            unit="word", n_hidden=64, n_embedding=32, max_updates=500, learning_rate=5e-3, early_stopping="off",
-            random_state=0,
-        ).fit(some)  # fmt: skip
-
-    def accuracy(model):
+    def accuracy(some):
+        model = gnomon.Transformer(n_layers=1, n_hidden=64, max_updates=500, learning_rate=3e-3, **options).fit(some)
         said = model.translate([source for source, _ in test], method="greedy")
         return np.mean([a == b for a, (_, b) in zip(said, test, strict=True)])
 
-    backward = fitted([(target, source) for source, target in real])
-    alone = accuracy(fitted(real))
-    both = accuracy(fitted(augment(real, mono, backward, method="greedy", ratio=0.2)))
-    assert both > alone + 0.05  # several standard errors of 300 sentences
+    assert accuracy(augment(real, mono, backward, method="greedy", ratio=0.2)) > accuracy(real) + 0.1
 
 
 def test_mistakes_are_told_in_a_line():
