@@ -83,7 +83,8 @@ def data(name: str, field: str) -> tuple[Any, Any]:
         X = list(zip(text, text, strict=True)) if isinstance(X[0], tuple) else text
         y = None if y is None else np.arange(len(text)) % 2
     if field == "span":
-        X = [" ".join(X[i : i + 12]) for i in range(0, len(X), 12)]
+        longer = [" ".join(X[i : i + 12]) for i in range(0, len(X), 12)]
+        X = longer if y is None else [" ".join(longer) + f" {text}" for text in X]
     if field == "outputs":
         y = (y > np.median(y)).astype(np.float64)
     if field == "image_shape":

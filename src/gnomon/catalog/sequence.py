@@ -41,6 +41,15 @@ ENTRIES = (
          "learning_rate": 0.02},
     ),
     Entry(
+        "longformer", "Longformer classifier of texts", "Longformer 文本分类器", "model",
+        ("classify",), "gnomon.systems.sequence.longformer:Longformer",
+        "Beltagy, Peters and Cohan 2020",
+        ("NLP-58", "NLP-60", "NLP-61"),
+        {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "window": 16, "batch_size": 8, "epochs": 12,
+         "learning_rate": 0.02},
+        takes="texts, labels",
+    ),
+    Entry(
         "longformer-lm", "Longformer language model", "Longformer 语言模型", "model",
         ("language",), "gnomon.systems.sequence.longformer_lm:LongformerLM",
         "Beltagy, Peters and Cohan 2020",

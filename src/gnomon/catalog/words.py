@@ -196,6 +196,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "elmo": "contextual word embeddings bidirectional LSTM biLM 词向量 上下文词表示 双向语言模型",
     "nadaraya-watson": "kernel smoother local average attention pooling 核平滑 核回归 注意力汇聚 非参数回归",
     "transformer": "encoder decoder self-attention 编码器解码器 自注意力 机器翻译 变换器",
+    "longformer": "long documents sliding window global attention 长文本分类 滑动窗口注意力 全局注意力",
     "longformer-lm": "sliding window dilated attention long documents 滑动窗口注意力 长文本 语言模型",
     "transformer-classifier": "BERT fine-tuning sentence pair classification sentiment 文本分类 情感分析 句对分类 微调",
     "transformer-lm": "GPT decoder-only self-attention 自注意力 注意力机制 变换器 语言模型",
