@@ -96,6 +96,7 @@ from gnomon.systems.sequence.bert import BERT as BERT
 from gnomon.systems.sequence.captioner import Captioner as Captioner
 from gnomon.systems.sequence.elmo import ELMo as ELMo
 from gnomon.systems.sequence.gru_lm import GRULM as GRULM
+from gnomon.systems.sequence.longformer import Longformer as Longformer
 from gnomon.systems.sequence.longformer_lm import LongformerLM as LongformerLM
 from gnomon.systems.sequence.lstm_lm import LSTMLM as LSTMLM
 from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
