@@ -46,7 +46,7 @@ from gnomon.nn.separable import SeparableConv2d
 from gnomon.nn.shuffle import shuffle_unit
 from gnomon.nn.stacked import ScalarMix, Stacked
 from gnomon.nn.stages import DenseBlock
-from gnomon.nn.text_encoder import TextEncoder, TokenHead
+from gnomon.nn.text_encoder import ReplacedHead, TextEncoder, TokenHead
 from gnomon.nn.transformer import DecoderLayer, EncoderLayer, MultiHeadAttention, _Layer
 from gnomon.nn.unshared import LocallyConnected2d, PlacedKernels, TiledConv2d
 from gnomon.nn.upsampling import Unpool2d, transposed_convolution
@@ -138,6 +138,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
                             dropout=0.1, dtype=F64),
         (IDS,),
     ),
+    "replaced head": (lambda: ReplacedHead(6, nn.GELU(), dtype=F64), (ROWS,)),
     "token head": (
         lambda: TokenHead(6, Embedding.from_pretrained(normal(5, 4).numpy()), nn.GELU(), dtype=F64), (ROWS,)
     ),

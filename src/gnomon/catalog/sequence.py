@@ -74,6 +74,13 @@ ENTRIES = (
          "learning_rate": 0.02},
     ),
     Entry(
+        "electra", "ELECTRA", "ELECTRA 替换词检测", "model",
+        ("fill",), "gnomon.systems.sequence.electra:ELECTRA", "Clark, Luong, Le and Manning 2020",
+        ("NLP-56", "NLP-57"),
+        {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "window": 16, "batch_size": 8, "epochs": 12,
+         "learning_rate": 0.02},
+    ),
+    Entry(
         "seq2seq", "Sequence to sequence", "序列到序列", "model",
         ("translate",), "gnomon.systems.sequence.seq2seq:Seq2Seq",
         "Sutskever, Vinyals and Le 2014; Bahdanau, Cho and Bengio 2015",

@@ -18,7 +18,7 @@ from gnomon.nn.positions import Places
 from gnomon.nn.spans import FullSpan, Span
 from gnomon.nn.transformer import EncoderLayer
 
-__all__ = ["TextEncoder", "TokenHead"]
+__all__ = ["ReplacedHead", "TextEncoder", "TokenHead"]
 
 SPREAD = 0.02
 """Standard deviation of the first vectors of tokens and segments (Devlin and others 2019)."""
@@ -175,3 +175,32 @@ class TokenHead(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores (..., V) of vectors (..., width)."""
         return nn.functional.linear(self.norm(self.unit(self.dense(x))), self._embedding[0].weight, self.bias)
+
+
+class ReplacedHead(nn.Module):
+    r"""A score of each token, :math:`w^T \phi(W h + b) + c`: the log odds that it was replaced.
+
+    Parameters
+    ----------
+    width : int >= 1
+    unit : nn.Module
+        The activation.
+    dtype : torch.dtype, optional
+
+    Notes
+    -----
+    Source: Clark, Luong, Le and Manning (2020).
+    """
+
+    def __init__(self, width: int, unit: nn.Module, *, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.dense, self.unit, self.out = dense(width, width, dtype=dtype), unit, dense(width, 1, dtype=dtype)
+
+    def initialize(self, noise: Noise) -> None:
+        """Xavier's uniform weights of the first layer, 0 of the second: at the start all is even."""
+        initialize(self.dense, XavierUniform(), noise)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores (...) of vectors (..., width)."""
+        scores: torch.Tensor = self.out(self.unit(self.dense(x)))[..., 0]
+        return scores

@@ -19,6 +19,8 @@ from gnomon.data.passages import Corpus, passages, stretches
 from gnomon.data.sequences import Tokens
 from gnomon.data.text import Vocabulary
 from gnomon.errors import UserValueError
+from gnomon.evaluation.score import Score
+from gnomon.inference.cloze import cloze
 from gnomon.nn.positions import Positions, RotaryPositions
 from gnomon.nn.text_encoder import TextEncoder
 from gnomon.nn.transformer import EncoderLayer
@@ -30,6 +32,8 @@ from gnomon.system.fields import HasDtype
 
 __all__ = ["TextPretraining", "outputs", "pieces"]
 
+APART = 7
+"""Distance of the tokens that `evaluate` hides together: about as many as in training."""
 CELLS = 1 << 15
 """Tokens that are read at once."""
 
@@ -235,15 +239,39 @@ class TextPretraining(ByGradient, HasDtype):
     def encode(self, X: Any) -> list[NDArray[Any]]:
         """Vectors of the tokens of each text, (tokens, n_embedding), which depend on what stands around them."""
         text = self._texts(X)
+        flat = np.zeros((len(text.values), self.model_.encoder.width), np.dtype(self.arguments_["dtype"]))
+        for index, tokens in self._own(text):
+            flat[index] = tokens.cpu().numpy()
+        return [flat[a:b] for a, b in zip(text.offsets[:-1], text.offsets[1:], strict=True)]
+
+    def _own(self, text: Ragged) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
+        """Vectors (m, width) of the texts' tokens, with their places among all of them."""
         found, _ = pieces(text, room(self.window, pair=False))
         packed = pack(found)
-        flat = np.zeros((len(text.values), self.model_.encoder.width), np.dtype(self.arguments_["dtype"]))
         for rows, tokens in outputs(self.model_.encoder, packed, self.model_.device):
             at = np.arange(tokens.shape[1])
             inside = (at >= 1) & (at < packed.lengths[rows][:, None] - 1)
             index = found.offsets[rows][:, None] + at - 1
-            flat[index[inside]] = tokens.cpu().numpy()[inside]
-        return [flat[a:b] for a, b in zip(text.offsets[:-1], text.offsets[1:], strict=True)]
+            yield index[inside], tokens[torch.as_tensor(inside, device=tokens.device)]
+
+    # --- hidden tokens ------------------------------------------------------------------------------------------
+
+    def cloze_of(self, model: Any, text: Ragged, apart: int | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Of each text the sum of the log probabilities of hidden tokens, and how many are the most probable one."""
+        found, owner = pieces(text, room(self.window, pair=False))
+        log_prob, hit = cloze(model, pack(found), apart)
+        total = np.bincount(owner, log_prob.sum(1), len(text)).astype(np.float64)
+        return total, np.bincount(owner, hit.sum(1), len(text)).astype(np.int64)
+
+    def cloze_scores(self, model: Any, text: Ragged) -> dict[str, Score]:
+        """Log likelihood of hidden tokens, every seventh at a time, and how many are the most probable one."""
+        counts, space = text.lengths, self.known_domain().space(len(self.vocabulary_))
+        found = {}
+        kinds = ((self.primary, "nats per token"), ("masked_accuracy", "fraction"))
+        for (name, unit), total in zip(kinds, self.cloze_of(model, text, APART), strict=True):
+            per = np.divide(total, counts, out=np.zeros(len(counts)), where=counts > 0)
+            found[name] = Score.from_pointwise(per, weight=counts, name=name, unit=unit, data_space=space)
+        return found
 
 
 def _summed(tokens: torch.Tensor, lengths: NDArray[np.int64]) -> torch.Tensor:

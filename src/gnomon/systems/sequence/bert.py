@@ -18,7 +18,6 @@ from gnomon.data.sequences import Pairs, held
 from gnomon.data.text import listed
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
-from gnomon.inference.cloze import cloze
 from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.text_encoder import TextEncoder, TokenHead
@@ -27,14 +26,12 @@ from gnomon.numeric.ragged import Ragged
 from gnomon.objectives.masked_language import MaskedLanguage
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.parameters import how_many
-from gnomon.systems.sequence._masked import TextPretraining, outputs, pieces
+from gnomon.systems.sequence._masked import TextPretraining, outputs
 from gnomon.systems.sequence._model import WithVocabulary
 
 __all__ = ["BERT", "BERTModel"]
 
 HIDDEN = SPECIALS[MASK]
-APART = 7
-"""Distance of the tokens that `evaluate` hides together: about as many as in training."""
 
 
 class BERTModel(WithVocabulary):
@@ -167,15 +164,7 @@ class BERT(TextPretraining):
         No normalized log probability of the text, but comparable among texts of one length. A text of more than
         ``window - 2`` tokens is scored in pieces. Cost: a text of N tokens is read N times.
         """
-        return self._cloze(X, None)[0]
-
-    def _cloze(self, X: Any, apart: int | None) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-        """Of each text the sum of log probabilities, the hits, and the number of tokens."""
-        text = self._texts(X)
-        found, owner = pieces(text, room(self.window, pair=False))
-        log_prob, hit = cloze(self.model_, pack(found), apart)
-        total = np.bincount(owner, log_prob.sum(1), len(text)).astype(np.float64)
-        return total, np.bincount(owner, hit.sum(1), len(text)).astype(np.int64), text.lengths
+        return self.cloze_of(self.model_, self._texts(X), None)[0]
 
     # --- what follows -------------------------------------------------------------------------------------------
 
@@ -220,18 +209,7 @@ class BERT(TextPretraining):
         """
         check_is_fitted(self)
         X = held(X)
-        total, hits, counts = self._cloze(X, APART)
-        space = self.known_domain().space(len(self.vocabulary_))
-        per = [np.divide(one, counts, out=np.zeros(len(counts)), where=counts > 0) for one in (total, hits)]
-        found = {
-            self.primary: Score.from_pointwise(
-                per[0], weight=counts, name=self.primary, unit="nats per token", data_space=space
-            ),
-            "masked_accuracy": Score.from_pointwise(
-                per[1], weight=counts, name="masked_accuracy", unit="fraction", data_space=space
-            ),
-        }
-        return found | self._pair_scores(X)
+        return self.cloze_scores(self.model_, self._texts(X)) | self._pair_scores(X)
 
     def _pair_scores(self, X: Any) -> dict[str, Score]:
         """Accuracy of what follows what, where it was learned and the text has pairs."""
