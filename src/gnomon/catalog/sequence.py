@@ -70,7 +70,7 @@ ENTRIES = (
         "bert", "BERT", "BERT 双向编码器", "model",
         ("fill",), "gnomon.systems.sequence.bert:BERT", "Devlin, Chang, Lee and Toutanova 2019",
         ("DLN-219", "DLN-220", "DLN-221", "DLN-222", "NLP-51", "NLP-52", "NLP-53", "NLP-54"),
-        {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "window": 16, "batch_size": 8, "epochs": 12,
+        {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "window": 16, "batch_size": 8, "epochs": 30,
          "learning_rate": 0.02},
     ),
     Entry(

@@ -26,7 +26,7 @@ HOOKS = (
     "arguments", "make", "make_estimator", "initialize", "begun", "begin_model", "foreign_weights",
     # how it is fitted
     "recipe", "min_batch_size", "batch_transform", "make_objective", "descent", "procedure", "problem", "finish",
-    "make_layer",
+    "make_layer", "make_encoder", "wants_pairs",
     # in chunks
     "examples_of_chunk", "chunk", "sums_of", "pooled", "solve", "first_seed",
     # rows that are sequences

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gnomon.contracts import Noise
 from gnomon.data.examples import Dense, Examples
 from gnomon.data.packing import SPECIALS
-from gnomon.data.sequences import Text, Tokens, held
+from gnomon.data.sequences import WORDS, Text, Tokens, held
 from gnomon.errors import UserValueError
 from gnomon.numeric.ragged import Ragged
 
@@ -50,6 +50,16 @@ class Corpus(Tokens):
     def read_first(self, X: Any, min_count: int = 1, specials: Sequence[str] = SPECIALS) -> tuple[Self, Ragged]:
         """The domain with the vocabulary of a text, and the ids of its sentences."""
         return super().read_first(_separated(held(X)), min_count, specials)
+
+    def example(self, random: np.random.Generator, n: int, groups: Ints | None = None) -> list[str]:
+        """Sentences of three to eight words, each the one that follows the word before it."""
+        begins, lengths = random.integers(0, len(WORDS), n), random.integers(3, 9, n)
+        return [" ".join(WORDS[(a + i) % len(WORDS)] for i in range(m)) for a, m in zip(begins, lengths, strict=True)]
+
+    def shuffled(self, X: Any, random: np.random.Generator) -> list[str]:
+        """The words in an order of chance, sentences as long as before."""
+        words = random.permutation([word for sentence in X for word in sentence.split()]).tolist()
+        return [" ".join(words.pop() for _ in sentence.split()) for sentence in X]
 
 
 def _separated(X: Any) -> Any:

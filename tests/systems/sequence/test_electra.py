@@ -184,7 +184,7 @@ def test_parameters_of_the_published_small_network():
     """ELECTRA-small: 30,522 word pieces of width 128, twelve layers of width 256."""
     with torch.device("meta"):
         system = ELECTRA(n_embedding=256, embedding_width=128, n_heads=4, n_hidden=1024, n_layers=12, window=512)
-        encoder = system.encoder(30_522, torch.float32, pooled=False, embedding_width=128)
+        encoder = system.make_encoder(30_522, torch.float32, pooled=False, embedding_width=128)
         head = ReplacedHead(256, nn.GELU())
     sizes = [sum(p.numel() for p in one.parameters()) for one in (encoder, head)]
     assert sum(sizes) == 13_549_057  # 14 million, as published

@@ -186,7 +186,7 @@ class TextPretraining(ByGradient, HasDtype):
         model.vocabulary = examples.shared["vocabulary"]
         model.initialize(noise)
 
-    def encoder(
+    def make_encoder(
         self, vocabulary_size: int, kind: torch.dtype, *, share: float = 1.0, pooled: bool = True,
         embedding_width: int | None = None,
     ) -> TextEncoder:  # fmt: skip
@@ -256,19 +256,19 @@ class TextPretraining(ByGradient, HasDtype):
 
     # --- hidden tokens ------------------------------------------------------------------------------------------
 
-    def cloze_of(self, model: Any, text: Ragged, apart: int | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _cloze_of(self, model: Any, text: Ragged, apart: int | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Of each text the sum of the log probabilities of hidden tokens, and how many are the most probable one."""
         found, owner = pieces(text, room(self.window, pair=False))
         log_prob, hit = cloze(model, pack(found), apart)
         total = np.bincount(owner, log_prob.sum(1), len(text)).astype(np.float64)
         return total, np.bincount(owner, hit.sum(1), len(text)).astype(np.int64)
 
-    def cloze_scores(self, model: Any, text: Ragged) -> dict[str, Score]:
+    def _cloze_scores(self, model: Any, text: Ragged) -> dict[str, Score]:
         """Log likelihood of hidden tokens, every seventh at a time, and how many are the most probable one."""
         counts, space = text.lengths, self.known_domain().space(len(self.vocabulary_))
         found = {}
         kinds = ((self.primary, "nats per token"), ("masked_accuracy", "fraction"))
-        for (name, unit), total in zip(kinds, self.cloze_of(model, text, APART), strict=True):
+        for (name, unit), total in zip(kinds, self._cloze_of(model, text, APART), strict=True):
             per = np.divide(total, counts, out=np.zeros(len(counts)), where=counts > 0)
             found[name] = Score.from_pointwise(per, weight=counts, name=name, unit=unit, data_space=space)
         return found

@@ -104,7 +104,7 @@ class BERT(TextPretraining):
     def make(self, *, vocabulary_size: int, pairs: bool, dtype: str) -> BERTModel:
         kind = getattr(torch, dtype)
         unit = nn.GELU() if self.activation == "gelu" else nn.ReLU()
-        return BERTModel(self.encoder(vocabulary_size, kind), unit, pairs, kind)
+        return BERTModel(self.make_encoder(vocabulary_size, kind), unit, pairs, kind)
 
     def make_objective(self) -> MaskedLanguage:
         return MaskedLanguage(self.window, self.masking)
@@ -164,7 +164,7 @@ class BERT(TextPretraining):
         No normalized log probability of the text, but comparable among texts of one length. A text of more than
         ``window - 2`` tokens is scored in pieces. Cost: a text of N tokens is read N times.
         """
-        return self.cloze_of(self.model_, self._texts(X), None)[0]
+        return self._cloze_of(self.model_, self._texts(X), None)[0]
 
     # --- what follows -------------------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class BERT(TextPretraining):
         """
         check_is_fitted(self)
         X = held(X)
-        return self.cloze_scores(self.model_, self._texts(X)) | self._pair_scores(X)
+        return self._cloze_scores(self.model_, self._texts(X)) | self._pair_scores(X)
 
     def _pair_scores(self, X: Any) -> dict[str, Score]:
         """Accuracy of what follows what, where it was learned and the text has pairs."""

@@ -114,7 +114,7 @@ class ELECTRA(TextPretraining):
         unit = nn.GELU() if self.activation == "gelu" else nn.ReLU()
         narrow = self.embedding_width or self.n_embedding
         encoder, generator = (
-            self.encoder(vocabulary_size, kind, share=share, pooled=False, embedding_width=narrow)
+            self.make_encoder(vocabulary_size, kind, share=share, pooled=False, embedding_width=narrow)
             for share in (1.0, self.generator_share)
         )
         return ELECTRAModel(encoder, generator, unit, kind)
@@ -171,7 +171,7 @@ class ELECTRA(TextPretraining):
         check_is_fitted(self)
         X = held(X)
         text, model = self._texts(X), self.model_
-        found = self.cloze_scores(SimpleNamespace(encoder=model.generator, head=model.head, device=model.device), text)
+        found = self._cloze_scores(SimpleNamespace(encoder=model.generator, head=model.head, device=model.device), text)
         ids, replaced = self._corrupted(text, Noise(self.seed_, "evaluate"))
         again = Ragged(ids, text.offsets)
         score = np.zeros(len(ids))
