@@ -94,6 +94,7 @@ from gnomon.systems.recommend.pmf import PMF as PMF
 from gnomon.systems.recommend.rating_rbm import RatingRBM as RatingRBM
 from gnomon.systems.sequence.bert import BERT as BERT
 from gnomon.systems.sequence.captioner import Captioner as Captioner
+from gnomon.systems.sequence.electra import ELECTRA as ELECTRA
 from gnomon.systems.sequence.elmo import ELMo as ELMo
 from gnomon.systems.sequence.gru_lm import GRULM as GRULM
 from gnomon.systems.sequence.longformer import Longformer as Longformer
