@@ -20,7 +20,7 @@ from gnomon.nn.attention_masks import Causal
 from gnomon.nn.batch_norm import BatchNorm
 from gnomon.nn.context import ContextLayer, training
 from gnomon.nn.convolution import Conv1d, Conv2d, _LastConv
-from gnomon.nn.dropout import Dropout, StochasticDepth
+from gnomon.nn.dropout import Dropout, StochasticDepth, WordDropout
 from gnomon.nn.embedding import Embedding, TiedHead
 from gnomon.nn.encoders import ConvDecoder, ConvEncoder, DenseDecoder, DenseEncoder
 from gnomon.nn.gates import SqueezeExcitation
@@ -143,6 +143,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda: TokenHead(6, Embedding.from_pretrained(normal(5, 4).numpy()), nn.GELU(), dtype=F64), (ROWS,)
     ),
     "embedding": (lambda: Embedding(6, 3, padding=0, dtype=F64), (IDS,)),
+    "word dropout": (lambda: WordDropout(0.5), (IDS,)),
     "perceptron": (Scores, (ROWS,)),
     "dropout": (lambda: Dropout(0.5), (ROWS,)), "batch norm": (lambda: BatchNorm(6, dtype=F64), (ROWS,)),
     "batch norm of images": (lambda: BatchNorm(2, dtype=F64), (IMAGES,)),

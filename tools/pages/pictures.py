@@ -41,7 +41,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "deep-nade": {"epochs": 100}, "nade-k": {"epochs": 40}, "draw": {"max_updates": 600},
     "gan": {"max_updates": 2000}, "conditional-gan": {"max_updates": 2000},
     "dcgan": {"max_updates": 250}, "rnn-lm": {"max_updates": 200}, "gru-lm": {"max_updates": 120},
-    "lstm-lm": {"max_updates": 120}, "elmo": {"max_updates": 80},
+    "lstm-lm": {"max_updates": 120}, "elmo": {"max_updates": 80}, "sentence-vae": {"max_updates": 120},
     "transformer-lm": {"max_updates": 120}, "bert": {"max_updates": 60}, "electra": {"max_updates": 60},
     "longformer-lm": {"max_updates": 120},
     "matrix-factorization": {"n_factors": 3, "learner": "als"},

@@ -33,6 +33,12 @@ ENTRIES = (
         {"n_hidden": 6, "n_layers": 1, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
     ),
     Entry(
+        "sentence-vae", "Variational autoencoder of sentences", "句子变分自编码器", "model",
+        ("language",), "gnomon.systems.sequence.sentence_vae:SentenceVAE", "Bowman et al. 2016",
+        ("NLP-62", "NLP-63", "NLP-65", "NLP-67", "NLP-68", "NLP-69", "NLP-70", "NLP-71"),
+        {"n_hidden": 6, "n_embedding": 4, "n_latent": 2, "batch_size": 4, "epochs": 8, "learning_rate": 0.03},
+    ),
+    Entry(
         "transformer-lm", "Transformer language model", "Transformer 语言模型", "model",
         ("language",), "gnomon.systems.sequence.transformer_lm:TransformerLM",
         "Vaswani et al. 2017; Radford et al. 2018",

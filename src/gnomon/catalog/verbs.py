@@ -33,7 +33,7 @@ HOOKS = (
     "frames_of", "learned",
     # its answers
     "class_log_proba", "class_proba", "class_codes", "predict_rows", "target_distribution", "draw_targets",
-    "latent_posterior", "latent_means", "latent_modes", "own_rows",
+    "latent_posterior", "latent_means", "latent_modes", "own_rows", "writer",
     # rows with missing cells
     "cells_given", "cells_drawn", "observed_estimate", "completed", "latent_view",
     "normal_density", "column_states", "bits_by_state", "tilted_bits", "complete_log_density",

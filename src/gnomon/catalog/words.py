@@ -194,6 +194,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "gru-lm": "GRU RNN 循环神经网络 门控循环单元",
     "lstm-lm": "LSTM RNN 循环神经网络 长短期记忆网络 语言模型",
     "elmo": "contextual word embeddings bidirectional LSTM biLM 词向量 上下文词表示 双向语言模型",
+    "sentence-vae": "VAE LSTM posterior collapse latent 变分自编码器 句子 文本生成 后验坍塌 隐变量语言模型",
     "nadaraya-watson": "kernel smoother local average attention pooling 核平滑 核回归 注意力汇聚 非参数回归",
     "transformer": "encoder decoder self-attention 编码器解码器 自注意力 机器翻译 变换器",
     "longformer": "long documents sliding window global attention 长文本分类 滑动窗口注意力 全局注意力",

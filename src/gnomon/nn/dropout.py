@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 
 from gnomon.contracts import Noise
+from gnomon.data.counting import EOS, UNKNOWN
 from gnomon.errors import UserValueError
 from gnomon.nn.context import ContextLayer, current
 
-__all__ = ["Dropout", "StochasticDepth", "dropout_mask"]
+__all__ = ["Dropout", "StochasticDepth", "WordDropout", "drop_words", "dropout_mask"]
 
 
 def dropout_mask(like: torch.Tensor, p: float, noise: Noise, draw: int = 0) -> torch.Tensor:
@@ -132,3 +133,70 @@ class StochasticDepth(ContextLayer):
     def extra_repr(self) -> str:
         """Shown by repr."""
         return f"p={self.p}"
+
+
+def drop_words(ids: torch.Tensor, rate: float, noise: Noise, draw: int = 0) -> torch.Tensor:
+    """Tokens of which each is replaced by ``<unk>`` with a probability; ``<s>`` and ``</s>`` always stay.
+
+    Parameters
+    ----------
+    ids : int64 tensor of shape (n, T)
+        0, 1, 2 are ``<unk>``, ``<s>``, ``</s>``.
+    rate : float in [0, 1]
+    noise : Noise
+        With ``rows(batch.positions)`` what a row loses is the same for any number of processes.
+    draw : int, default 0
+        Number of this call within the update.
+
+    Raises
+    ------
+    UserValueError
+        A rate outside [0, 1].
+
+    References
+    ----------
+    Bowman et al. (2016), "Generating sentences from a continuous space", section 3.1.
+
+    Examples
+    --------
+    >>> from gnomon.numeric.noise import Noise
+    >>> drop_words(torch.tensor([[1, 5, 7, 2]]), 1.0, Noise(0, "words")).tolist()
+    [[1, 0, 0, 2]]
+    """
+    if not 0 <= rate <= 1:
+        raise UserValueError.must("rate", "be in [0, 1]", rate)
+    like = torch.empty(0, dtype=torch.float32, device=ids.device)
+    u: torch.Tensor = noise.uniform(tuple(ids.shape), draw, like=like)
+    return torch.where((ids > EOS) & (u < rate), UNKNOWN, ids)
+
+
+class WordDropout(ContextLayer):
+    """`drop_words` in training; the tokens themselves in prediction.
+
+    Parameters
+    ----------
+    rate : float in [0, 1]
+        Probability of each token to be read as ``<unk>``.
+
+    Examples
+    --------
+    >>> WordDropout(0.5)(torch.tensor([[1, 5, 7]])).tolist()
+    [[1, 5, 7]]
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        if not 0 <= rate <= 1:
+            raise UserValueError.must("rate", "be in [0, 1]", rate)
+        self.rate = rate
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Tokens (n, T), some of them lost in training."""
+        now = current()
+        if now is None or self.rate == 0:
+            return ids
+        return drop_words(ids, self.rate, *now.stream(self.path))
+
+    def extra_repr(self) -> str:
+        """Shown by repr."""
+        return f"rate={self.rate}"

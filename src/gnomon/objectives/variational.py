@@ -260,8 +260,7 @@ class _EvidenceBound(_Bound):
         recipe = self.recipe
         held = closed.clamp_min(recipe.free_bits) if recipe.free_bits else closed
         update: int = noise.update  # type: ignore[attr-defined]
-        share = min(1.0, (update + 1) / recipe.warm_up) if recipe.warm_up else 1.0
-        return -recipe.beta * share * held.sum(-1)
+        return -recipe.factor(update + 1) * held.sum(-1)
 
     def recorded(self, closed: Any, weight: torch.Tensor) -> dict[str, Term]:
         if self.recipe.form != "kl":
@@ -321,7 +320,12 @@ class ELBO(VariationalObjective):
         Factor of the divergence; other than 1 it is no bound on log p(x) of this model for beta < 1, and a looser one
         for beta > 1 (Higgins et al. 2017).
     warm_up : int in [0, inf), default 0
-        Updates over which the factor of the divergence rises evenly from 0 to `beta`.
+        Updates over which the factor of the divergence rises from 0 to `beta` (Bowman et al. 2016).
+    ramp : {"linear", "sigmoid"}, default "linear"
+        How it rises: evenly, or slowly at both ends.
+    cycles : int in [1, inf), default 1
+        How many times it rises: after each but the last it stays at `beta` for as long, then falls to 0 (Fu et al.
+        2019).
     free_bits : float in [0, inf), default 0
         Nats of divergence per latent variable and row that cost no more than these (Kingma et al. 2016, per row here).
     estimator : str or recipe, default "pathwise"
@@ -338,8 +342,28 @@ class ELBO(VariationalObjective):
     form: Literal["kl", "entropy", "monte-carlo"] = "kl"
     beta: Annotated[float, "(0, inf)"] = 1.0
     warm_up: Annotated[int, "[0, inf)"] = 0
+    ramp: Literal["linear", "sigmoid"] = "linear"
+    cycles: Annotated[int, "[1, inf)"] = 1
     free_bits: Annotated[float, "[0, inf)"] = 0.0
     estimator: str | Recipe = "pathwise"
+
+    def factor(self, step: int) -> float:
+        """The factor of the divergence after so many updates: 0 at 0 where it warms up, `beta` from the end on.
+
+        Examples
+        --------
+        >>> [ELBO(warm_up=4).factor(step) for step in (0, 1, 2, 4, 9)]
+        [0.0, 0.25, 0.5, 1.0, 1.0]
+        >>> [ELBO(warm_up=2, cycles=2).factor(step) for step in range(8)]
+        [0.0, 0.5, 1.0, 1.0, 0.0, 0.5, 1.0, 1.0]
+        """
+        if not self.warm_up:
+            return self.beta
+        begun = 2 * self.warm_up * min(step // (2 * self.warm_up), self.cycles - 1)
+        share = min(1.0, (step - begun) / self.warm_up)
+        if self.ramp == "sigmoid":
+            share = 0.5 + 0.5 * math.tanh(6 * share - 3) / math.tanh(3)
+        return self.beta * share
 
     def build(self) -> Objective:
         """The objective."""

@@ -310,7 +310,9 @@ class LanguageModel(System):
         contexts = [[BOS, *self._ids(prompt)] for prompt in prompts]
         for context, prompt in zip(contexts, prompts, strict=True):
             self._next(context, prompt)
-        model = self.model_ if unknown == "write" else Excluding(self.model_, (UNKNOWN,))
+        seed = seed_of(random_state)
+        writer = self.writer(seed)
+        model = writer if unknown == "write" else Excluding(writer, (UNKNOWN,))
         tell = None if watch is None else self._telling(begun, n, watch)
         if method == "beam":
             beams = beam_search(
@@ -323,7 +325,7 @@ class LanguageModel(System):
                 rows = greedy(model, each, max_length=max_length, end=end, watch=tell)[0]
             else:
                 rows = ancestral(
-                    model, each, Noise(seed_of(random_state), "sample"), max_length=max_length,
+                    model, each, Noise(seed, "sample"), max_length=max_length,
                     vocabulary_size=len(self.vocabulary_), end=end, temperature=temperature, top_k=top_k, top_p=top_p,
                     watch=tell,
                 )  # fmt: skip
@@ -333,6 +335,10 @@ class LanguageModel(System):
             [domain.text([*begin, *words(row[(row >= 0) & (row != EOS)])]) for row in some]
             for begin, some in zip(begun, found, strict=True)
         ]
+
+    def writer(self, seed: int) -> Any:
+        """What goes on with prompts: keeps `gnomon.contracts.NextToken`. Here the model itself."""
+        return self.model_
 
     def _telling(self, begun: list[list[str]], n: int, watch: Callable[[int, str], None]) -> Any:
         """What a search tells of its tokens, as the texts so far."""
