@@ -118,7 +118,8 @@ class MaskedLanguage(Objective):
     fraction : float in (0, 1)
         Probability to choose a token.
     whole_words : bool, default False
-        Whether the pieces of a word are chosen together; the model then says with ``begins`` which tokens begin one.
+        Whether the pieces of a word are chosen together: those that the model's ``vocabulary`` writes with ``##``, and
+        what stands before them.
 
     Notes
     -----
@@ -130,10 +131,14 @@ class MaskedLanguage(Objective):
         super().__init__()
         self.window, self.fraction, self.whole_words = window, fraction, whole_words
         self._table: Any = None
+        self._begins: torch.Tensor | None = None
 
     def begin(self, model: Any, batches: Any, noise: Noise, group: Group) -> None:
-        """Passages that stand in for those that follow."""
+        """Passages that stand in for those that follow, and the tokens that begin a word."""
         self._table = batches.examples.shared["passages"]
+        if self.whole_words:
+            names = model.vocabulary.decode(range(len(model.vocabulary)))
+            self._begins = torch.tensor([not name.startswith("##") for name in names], device=model.device)
 
     def forward(self, model: Any, batch: Any, *, noise: Noise, phase: str, group: Group) -> Loss:
         """Both terms, of tokens that are hidden anew at every update."""
@@ -159,12 +164,10 @@ class MaskedLanguage(Objective):
     def masked(self, model: Any, packed: Packed, batch: Any, noise: Noise) -> tuple[Masked, torch.Tensor, torch.Tensor]:
         """The rows with hidden tokens, their segments and lengths, where the model computes."""
         ids, segments, lengths = (torch.as_tensor(one, device=model.device) for one in packed)
-        begins = model.begins if self.whole_words else None
         rows = noise.child("mask").rows(batch.positions)
         n_ids = model.encoder.tokens.weight.shape[0]
-        return (
-            mask_tokens(ids, rows, n_ids, fraction=self.fraction, width=self.window, begins=begins), segments, lengths
-        )  # fmt: skip
+        found = mask_tokens(ids, rows, n_ids, fraction=self.fraction, width=self.window, begins=self._begins)
+        return found, segments, lengths
 
 
 def hidden_loss(head: nn.Module, tokens: torch.Tensor, labels: torch.Tensor) -> Term:

@@ -187,3 +187,21 @@ def test_heads_are_those_of_transformers():
         tokens = model.encoder(ids, segments, lengths)
         torch.testing.assert_close(model.head(tokens)[mask.bool()], wanted.prediction_logits[mask.bool()])
         torch.testing.assert_close(model.follows(model.encoder.pool(tokens)), wanted.seq_relationship_logits)
+
+
+@pytest.mark.spec("NLP-52")
+def test_whole_words_are_chosen_where_that_is_asked_for():
+    pytest.importorskip("tokenizers")
+    text = ["sundials shadowed sunlight", "", "lighted dials unshadowed"] * 9
+    system = BERT(**SMALL | {"window": 60}, epochs=1, unit="wordpiece", whole_words=True, min_count=99)
+    examples = system.ingest(text)
+    system.arguments_ = system.arguments(examples)
+    model, objective = system.begun(examples, Noise(0, "fit")), system.make_objective()
+    batches = Batches(examples, Rows(None, shuffle=False))
+    objective.begin(model, batches, Noise(1, "begin"), current())
+    names = np.array(model.vocabulary.decode(range(len(model.vocabulary))))
+    packed = pack(examples["X"])
+    found = objective.masked(model, packed, batches.step(0, 0), Noise(2, "fit"))[0]
+    inside = np.char.startswith(names[packed.ids], "##")[:, 1:]
+    chosen = (found.labels != -100).numpy()
+    assert inside.sum() > 20 and (chosen[:, 1:] == chosen[:, :-1])[inside].all() and 0 < chosen.mean() < 0.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Annotated, Any, ClassVar, cast
 
@@ -95,8 +95,12 @@ class BERT(TextPretraining):
 
     name: ClassVar[str] = "bert"
     model_class: ClassVar[type] = BERTModel
+    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "vocabulary_size": {"unit": "bpe"}, "whole_words": {"unit": "wordpiece"},
+    }  # fmt: skip
 
     next_sentence: Annotated[bool, Doc("Whether it is learned what follows what, from pairs of passages.")] = True
+    whole_words: Annotated[bool, Doc("Whether the pieces of a word, with ``wordpiece``, are chosen together.")] = False
 
     def wants_pairs(self) -> bool:
         return self.next_sentence
@@ -107,7 +111,7 @@ class BERT(TextPretraining):
         return BERTModel(self.make_encoder(vocabulary_size, kind), unit, pairs, kind)
 
     def make_objective(self) -> MaskedLanguage:
-        return MaskedLanguage(self.window, self.masking)
+        return MaskedLanguage(self.window, self.masking, self.whole_words)
 
     # --- hidden tokens ------------------------------------------------------------------------------------------
 
