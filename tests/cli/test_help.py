@@ -65,6 +65,7 @@ def test_config_is_written_before_anything_heavy_is_imported() -> None:
         "params = resolve_values(card('mlp'), given, 'mlp')\n"
         "rest = dict.fromkeys(('target', 'columns', 'resize', 'checkpoint_every', 'device', 'precision', 'monitor'))\n"
         "rest |= {'encode': 'one-hot', 'missing': 'median', 'scale': 'auto'}\n"
+        "rest |= {'text': 'none', 'words': 1000, 'text_unit': 'auto'}\n"
         "options = {**rest, 'holdout': 0.2, 'split': None, 'split_seed': 0, 'devices': 1}\n"
         "made = config(entry('mlp'), card('mlp'), 'iris', params, options)\n"
         "print(json.dumps(dict(made.parameters)))\n"
