@@ -79,9 +79,9 @@ def test_methods_of_a_fitted_model_are_those_of_its_translations():
 def test_a_toy_language_is_translated_better_with_monolingual_text():
     """200 real pairs, and 2000 targets that a model of the other direction, fitted to the same 200, gives sources.
 
-    With as many updates whole sentences right went from 4 % to 33 % of 300 held out, ten standard errors. The gain is that
-    of a forward model that wants more pairs than there are and a backward one that is better than it: with `seq2seq` in
-    both directions 200 pairs were nearly enough, and made ones added nothing (0.91 and 0.89).
+    With as many updates whole sentences right went from 4 % to 33 % of 300 held out, ten standard errors. The gain is
+    that of a forward model that wants more pairs than there are and a backward one that is better than it: with
+    `seq2seq` in both directions 200 pairs were nearly enough, and made ones added nothing (0.91 and 0.89).
     """
     pairs = language(2500)
     real, mono, test = pairs[:200], [target for _, target in pairs[200:2200]], pairs[2200:]
