@@ -171,7 +171,7 @@ def test_an_unknown_system_names_the_nearest(wrong, right):
     [
         ("zzzzzzzz", "gnomon list shows the systems"), ("", "gnomon list shows the systems"),
         ("xgboost", "did you mean histogram-boosting or histogram-boosting-regression?"),
-        ("自编码器", "did you mean deep-autoencoder or vae?"),
+        ("自编码器", "did you mean deep-autoencoder or vae or sentence-vae?"),
         ("hmc", "it is a part: gnomon info hmc"),
     ],
 )  # fmt: skip

@@ -199,6 +199,8 @@ OF_SYSTEMS: Mapping[str, str] = {
     "transformer": "encoder decoder self-attention 编码器解码器 自注意力 机器翻译 变换器",
     "longformer": "long documents sliding window global attention 长文本分类 滑动窗口注意力 全局注意力",
     "longformer-lm": "sliding window dilated attention long documents 滑动窗口注意力 长文本 语言模型",
+    "bert": "masked language model pretraining encoder cloze 掩码语言模型 预训练 完形填空 双向编码器",
+    "electra": "replaced token detection pretraining generator discriminator 替换词检测 预训练 判别器",
     "transformer-classifier": "BERT fine-tuning sentence pair classification sentiment 文本分类 情感分析 句对分类 微调",
     "transformer-lm": "GPT decoder-only self-attention 自注意力 注意力机制 变换器 语言模型",
     "captioner": "show attend and tell encoder decoder attention 看图说话 图像字幕 编码器解码器 注意力机制",
