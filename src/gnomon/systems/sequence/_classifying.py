@@ -17,10 +17,8 @@ from gnomon.data.examples import Examples
 from gnomon.data.layouts import Padded
 from gnomon.data.packing import PAD, SEP, SPECIALS, room
 from gnomon.data.text import Vocabulary, plural
-from gnomon.data.tokenizers import restored
 from gnomon.distributions.arrays import row_weights
 from gnomon.errors import UserValueError, counted
-from gnomon.nn.module import Module
 from gnomon.nn.positions import Positions
 from gnomon.nn.text_encoder import TextEncoder
 from gnomon.nn.transformer import EncoderLayer
@@ -28,6 +26,7 @@ from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
+from gnomon.systems.sequence._model import WithVocabulary, vocabulary_in
 
 __all__ = ["EncodedTexts", "ReadsTexts", "segments_of"]
 
@@ -48,7 +47,7 @@ def segments_of(ids: torch.Tensor) -> torch.Tensor:
     return ((before > 0) & (ids != PAD)).long()
 
 
-class EncodedTexts(Module):
+class EncodedTexts(WithVocabulary):
     """A `TextEncoder` and what an affine layer makes of its vectors.
 
     Parameters
@@ -58,7 +57,6 @@ class EncodedTexts(Module):
 
     def __init__(self, encoder: TextEncoder) -> None:
         super().__init__()
-        self.vocabulary: Vocabulary | None = None
         self.encoder = encoder
 
     def learning_stages(self) -> list[tuple[str, ...]]:
@@ -86,24 +84,6 @@ class EncodedTexts(Module):
                 found.append((chosen, getattr(self, method)(ids).cpu().numpy()))
             begin += len(chosen)
         return found
-
-    # --- saving -------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """Parameters, and the vocabulary."""
-        names = {} if self.vocabulary is None else self.vocabulary.state()
-        return super().state() | {f"token_{name}": value for name, value in names.items()}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` described."""
-        super().load({name: value for name, value in state.items() if not name.startswith("token_")})
-        self.vocabulary = vocabulary_in(state) or self.vocabulary
-
-
-def vocabulary_in(arrays: Mapping[str, Any]) -> Vocabulary | None:
-    """The vocabulary that the state of a model holds; None where it has none."""
-    names = {name.removeprefix("token_"): np.asarray(v) for name, v in arrays.items() if name.startswith("token_")}
-    return restored(names) if names else None
 
 
 class ReadsTexts(ByGradient):

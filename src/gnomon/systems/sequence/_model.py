@@ -22,7 +22,7 @@ from gnomon.nn.module import Module
 from gnomon.nn.recurrent import Recurrent
 from gnomon.numeric.ragged import Ragged
 
-__all__ = ["NetworkLanguageModel", "RecurrentLanguageModel", "WithVocabulary", "foretold", "outcome"]
+__all__ = ["NetworkLanguageModel", "RecurrentLanguageModel", "WithVocabulary", "foretold", "outcome", "vocabulary_in"]
 
 CELLS = 1 << 22
 """Scores that are held at once."""
@@ -53,10 +53,14 @@ class WithVocabulary(Module):
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` described."""
-        names = {name.removeprefix("token_"): np.asarray(v) for name, v in state.items() if name.startswith("token_")}
         super().load({name: value for name, value in state.items() if not name.startswith("token_")})
-        if names:
-            self.vocabulary = restored(names)
+        self.vocabulary = vocabulary_in(state) or self.vocabulary
+
+
+def vocabulary_in(arrays: Mapping[str, Any]) -> Vocabulary | None:
+    """The vocabulary that the state of a model holds; None where it has none."""
+    names = {name.removeprefix("token_"): np.asarray(v) for name, v in arrays.items() if name.startswith("token_")}
+    return restored(names) if names else None
 
 
 class NetworkLanguageModel(WithVocabulary):
