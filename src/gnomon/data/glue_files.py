@@ -12,7 +12,7 @@ import polars as pl
 
 from gnomon.errors import UserValueError, counted
 
-__all__ = ["Answers", "matched", "questions", "read_answers"]
+__all__ = ["SuiteAnswers", "matched", "questions", "read_answers"]
 
 _GOLD = ("label", "gold_label", "score", "quality", "is_duplicate")
 _PREDICTED = ("prediction", "label", "score")
@@ -20,7 +20,7 @@ _PLACES = ("index", "idx", "id")
 
 
 @dataclass(frozen=True)
-class Answers:
+class SuiteAnswers:
     """The answers of a file, in its order.
 
     Parameters
@@ -34,7 +34,7 @@ class Answers:
 
     Examples
     --------
-    >>> Answers("dev.tsv", ["1", "0"]).keys is None
+    >>> SuiteAnswers("dev.tsv", ["1", "0"]).keys is None
     True
     """
 
@@ -43,7 +43,7 @@ class Answers:
     keys: list[Any] | None = None
 
 
-def read_answers(path: str | Path, *, gold: bool) -> Answers:
+def read_answers(path: str | Path, *, gold: bool) -> SuiteAnswers:
     """Gold answers or predictions of a task.
 
     Parameters
@@ -73,7 +73,7 @@ def read_answers(path: str | Path, *, gold: bool) -> Answers:
     return found
 
 
-def matched(predictions: Answers, gold: Answers) -> list[Any]:
+def matched(predictions: SuiteAnswers, gold: SuiteAnswers) -> list[Any]:
     """The values of predictions in the order of gold: by their keys, else by place.
 
     Raises
@@ -83,7 +83,7 @@ def matched(predictions: Answers, gold: Answers) -> list[Any]:
 
     Examples
     --------
-    >>> matched(Answers("a", ["x", "y"], [1, 0]), Answers("b", ["0", "0"]))
+    >>> matched(SuiteAnswers("a", ["x", "y"], [1, 0]), SuiteAnswers("b", ["0", "0"]))
     ['y', 'x']
     """
     if len(predictions.values) != len(gold.values):
@@ -100,7 +100,7 @@ def matched(predictions: Answers, gold: Answers) -> list[Any]:
     return [known[key] for key in wanted]
 
 
-def _of_table(file: Path, *, gold: bool) -> Answers:
+def _of_table(file: Path, *, gold: bool) -> SuiteAnswers:
     plain = file.suffix == ".csv"
     options: dict[str, Any] = {"infer_schema": False, "truncate_ragged_lines": True}
     options |= {"separator": ","} if plain else {"separator": "\t", "quote_char": None}
@@ -108,7 +108,7 @@ def _of_table(file: Path, *, gold: bool) -> Answers:
     names = {name.strip().lower(): name for name in frame.columns}
     column = next((names[name] for name in (_GOLD if gold else _PREDICTED) if name in names), None)
     if column is None and frame.width == 4 and frame.columns[1] in ("0", "1"):  # CoLA: source, label, mark, sentence
-        return Answers(file.name, pl.read_csv(file, has_header=False, **options).to_series(1).to_list())
+        return SuiteAnswers(file.name, pl.read_csv(file, has_header=False, **options).to_series(1).to_list())
     if column is None:
         listed = ", ".join(_GOLD if gold else _PREDICTED)
         raise UserValueError(f"there must be a column {listed}, got {', '.join(frame.columns)}"[:200], file.name)
@@ -117,14 +117,14 @@ def _of_table(file: Path, *, gold: bool) -> Answers:
         raise UserValueError("an answer is missing", f"{file.name}, line {int(missing.arg_max() or 0) + 2}")
     place = None if gold else next((names[name] for name in _PLACES if name in names), None)
     keys = None if place is None else frame[place].cast(pl.Int64).to_list()
-    return Answers(file.name, frame[column].to_list(), keys)
+    return SuiteAnswers(file.name, frame[column].to_list(), keys)
 
 
-def _of_lines(file: Path) -> Answers:
+def _of_lines(file: Path) -> SuiteAnswers:
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     pairs = [pair for row in rows for pair in _answers(row)]
     numbered = all(key is not None for key, _ in pairs)
-    return Answers(file.name, [value for _, value in pairs], [key for key, _ in pairs] if numbered else None)
+    return SuiteAnswers(file.name, [value for _, value in pairs], [key for key, _ in pairs] if numbered else None)
 
 
 def _answers(row: Any) -> Iterator[tuple[Any, Any]]:

@@ -246,8 +246,8 @@ class WritesFromCodes:
         z, h, log_w = (state[name] for name in ("z", "h", "log_w"))
         n, k, _ = z.shape
         if k > 1:
-            said = self.model.foretell(h.flatten(0, 1)).reshape(n, k, -1)
-            own = said.gather(2, ids[:, None, None].expand(n, k, 1))[..., 0]
+            before = self.model.foretell(h.flatten(0, 1)).reshape(n, k, -1)
+            own = before.gather(2, ids[:, None, None].expand(n, k, 1))[..., 0]
             log_w = log_w + torch.where(ids[:, None] == BOS, 0.0, own)
             if self.noise is not None:
                 z, h, log_w, k = *self._chosen(z, h, log_w), 1
