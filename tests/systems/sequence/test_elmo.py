@@ -131,8 +131,16 @@ def test_verbs_of_both_directions(fitted):
     both = (np.array(history["forward_cross_entropy"]) + np.array(history["backward_cross_entropy"])) / 2
     np.testing.assert_allclose(history["cross_entropy"], both, rtol=0.1)  # as many tokens each, but for the borders
     assert fitted.perplexity(TEXT) < len(fitted.vocabulary_)
+    tokens = sum(len(one.split()) + 1 for one in TEXT[:4])
+    for direction, total in (("forward", ahead), ("backward", back)):
+        assert fitted.perplexity(TEXT[:4], direction=direction) == pytest.approx(np.exp(-total.sum() / tokens))
+    some = fitted.perplexity(["sun moon the"], direction="backward", unknown="skip")  # without what it says of moon
+    values, _ = fitted.model_.back.token_log_prob(Ragged.of([fitted.vocabulary_.encode(["the", "moon", "sun"])]))
+    assert some == pytest.approx(np.exp(-values[[0, 2, 3]].mean()))
     with pytest.raises(UserValueError, match="direction must be forward or backward, got 'up'"):
         fitted.direction_log_prob(TEXT, "up")
+    with pytest.raises(UserValueError, match="unknown must be"):
+        fitted.perplexity(TEXT, direction="backward", unknown="drop")
 
 
 @pytest.mark.spec("NLP-41")

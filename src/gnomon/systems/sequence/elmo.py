@@ -14,6 +14,7 @@ from gnomon.data.counting import BOS, EOS
 from gnomon.data.layouts import Batch, Layout
 from gnomon.data.windows import Windows
 from gnomon.errors import UserValueError
+from gnomon.evaluation.perplexity import Perplexity
 from gnomon.nn.recurrent import LSTM, reverse
 from gnomon.nn.stacked import ScalarMix, Stacked
 from gnomon.numeric.given import checked
@@ -201,14 +202,40 @@ class ELMo(NetworkLM):
         direction : {"forward", "backward"}
             ``backward`` foretells each token from those after it, and then the sentence's beginning.
         """
+        model, text = self._of_direction(X, direction)
+        found: NDArray[np.float64] = model.log_prob(text)
+        return found
+
+    @checked
+    def perplexity(
+        self, X: Any, *, direction: Direction = "forward", unknown: Literal["count", "skip"] = "count"
+    ) -> float:
+        """exp of the mean negative log probability per token, sentence ends included, by one of the language models.
+
+        Parameters
+        ----------
+        X : text
+        direction : {"forward", "backward"}
+            As in `direction_log_prob`.
+        unknown : {"count", "skip"}
+            Whether tokens outside the vocabulary are among those that are averaged; as context they always stay.
+        """
+        if direction == "forward":
+            return super().perplexity(X, unknown=unknown)
+        model, text = self._of_direction(X, direction)
+        if unknown not in ("count", "skip"):
+            raise UserValueError.must("unknown", "be 'count' or 'skip'", unknown, "perplexity")
+        values, _ = model.token_log_prob(text)
+        return Perplexity().update(values, None if unknown == "count" else self._known(text)).value
+
+    def _of_direction(self, X: Any, direction: str) -> tuple[RecurrentLanguageModel, Ragged]:
+        """The language model that reads in a direction, and the text as it meets it."""
         text = self._encoded(X)
         if direction == "forward":
-            return self._totals(text)
+            return self.model_, text
         if direction != "backward":
             raise UserValueError.must("direction", "be forward or backward", direction)
-        turned = Ragged.of([one[::-1] for one in text])
-        found: NDArray[np.float64] = self.model_.back.log_prob(turned)
-        return found
+        return self.model_.back, Ragged.of([one[::-1] for one in text])
 
     @checked
     def token_vectors(
