@@ -105,6 +105,8 @@ def test_mistakes_are_told_in_a_line():
         (lambda: back_translate(backward, []), "at least one string"),
         (lambda: back_translate(backward, "b1"), "at least one string"),
         (lambda: augment([], mono, backward), "at least 1 pair"),
+        (lambda: augment(pairs, "b1", backward), "at least one string"),
+        (lambda: augment(pairs, ["b1", 3], backward), "at least one string"),
         (lambda: augment(pairs, mono, backward, ratio=0.0), "ratio must be in"),
         (lambda: augment(pairs, mono, backward, tag="a"), "tag must not begin a real source, got 'a'"),
         (lambda: augment(pairs, mono, backward, exclude=mono), "excluded"),

@@ -50,9 +50,7 @@ def back_translate(
     if not callable(getattr(backward, "translate", None)):
         name = getattr(backward, "name", type(backward).__name__)
         raise UserTypeError(f"backward must be a fitted translator, got a {name}", "backward", "fit seq2seq")
-    texts = [] if isinstance(mono, str) else list(mono)
-    if not texts or not all(isinstance(one, str) for one in texts):
-        raise UserTypeError("mono must be a list of at least one string", "mono", "give one text of each sentence")
+    texts = _texts(mono)
     sources = backward.translate(texts, method=method, random_state=random_state)
     return list(zip(sources, texts, strict=True))
 
@@ -103,10 +101,18 @@ def augment(
         raise UserValueError("there must be at least 1 pair, got 0", "pairs", "give real pairs")
     if tag and any(source.startswith(tag) for source, _ in pairs):
         raise UserValueError.must("tag", "not begin a real source", tag, remedy="choose another")
-    kept = [one for one in mono if one not in exclude]
+    texts = _texts(mono)
+    kept = [one for one in texts if one not in exclude]
     if not kept:
         raise UserValueError("all texts are among those that are excluded", "mono", "give other texts")
     made = back_translate(backward, kept, method=method, random_state=random_state)
     before = f"{tag} " if tag and backward.unit in ("word", "jieba") else tag
     times = 1 if ratio is None else max(1, round(ratio * len(made) / len(pairs)))
     return [*pairs] * times + [(before + source, target) for source, target in made]
+
+
+def _texts(mono: Sequence[str]) -> list[str]:
+    texts = [] if isinstance(mono, str) else list(mono)
+    if not texts or not all(isinstance(one, str) for one in texts):
+        raise UserTypeError("mono must be a list of at least one string", "mono", "give a list, one sentence a string")
+    return texts
