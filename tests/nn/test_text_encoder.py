@@ -6,12 +6,14 @@ import pytest
 import torch
 from torch import nn
 
+import gnomon
 from gnomon.data.packing import pack
 from gnomon.nn import attention_engine
 from gnomon.nn.positions import LearnedPlaces
 from gnomon.nn.spans import MixedSpan, WindowSpan
 from gnomon.nn.text_encoder import TextEncoder
 from gnomon.nn.transformer import EncoderLayer
+from gnomon.numeric.noise import Noise
 from gnomon.numeric.ragged import Ragged
 
 F64 = torch.float64
@@ -53,6 +55,19 @@ def test_an_embedding_is_the_sum_of_three_look_ups():
         torch.testing.assert_close(found[0, t], wanted, rtol=1e-9, atol=1e-9)
     alone = model(torch.from_numpy(packed.ids))  # one text: all segments are 0
     torch.testing.assert_close(alone, model(torch.from_numpy(packed.ids), torch.zeros(1, 8, dtype=torch.int64)))
+    constant = encoder(depth=0, learned_segments=False)
+    constant.initialize(Noise(0, "initial"))
+    assert constant.segments.weight.tolist() == [[0.0] * 12, [1.0] * 12]
+    assert not constant.segments.weight.requires_grad and constant.tokens.weight.requires_grad
+
+
+@pytest.mark.spec("DLN-219")
+def test_constant_segments_are_as_they_were_after_a_fit():
+    text = ["a b", "c d", "", "e f", "g h"] * 3
+    options = {"n_embedding": 4, "n_hidden": 4, "n_heads": 1, "n_layers": 1, "window": 9, "epochs": 2}
+    for kind in ("constant", "learned"):
+        model = gnomon.BERT(**options, segments=kind, random_state=0).fit(text).model_
+        assert (model.encoder.segments.weight.tolist() == [[0.0] * 4, [1.0] * 4]) == (kind == "constant")
 
 
 def test_padding_and_other_rows_change_nothing_and_both_directions_are_seen():

@@ -53,6 +53,8 @@ class TextEncoder(nn.Module):
     span : Span, optional
         How far tokens look; at all tokens where left out. Its first tokens, ``<cls>`` say, look at all and are looked
         at by all (Longformer).
+    learned_segments : bool, default True
+        Whether the vectors of segments are learned; else they are all 0 and all 1, and stay so.
     dtype : torch.dtype, optional
 
     Notes
@@ -82,12 +84,13 @@ class TextEncoder(nn.Module):
         epsilon: float = 1e-12,
         pooled: bool = True,
         span: Span | None = None,
+        learned_segments: bool = True,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         self.width, narrow = width, embedding_width or width
         self.tokens = Embedding(n_ids, narrow, dtype=dtype)
-        self.segments = Embedding(2, narrow, dtype=dtype)
+        self.segments = Embedding(2, narrow, dtype=dtype).freeze(not learned_segments)
         self.places, self.span = places, span or FullSpan()
         self.norm, self.drop = nn.LayerNorm(narrow, epsilon, dtype=dtype), Dropout(dropout)
         self.widen: nn.Module = nn.Identity() if narrow == width else dense(narrow, width, dtype=dtype)
@@ -101,6 +104,8 @@ class TextEncoder(nn.Module):
             for name in ("tokens", "segments"):
                 weight = getattr(self, name).weight
                 weight.copy_(SPREAD * noise.child(name).normal(tuple(weight.shape), like=weight.detach()))
+            if not self.segments.weight.requires_grad:
+                self.segments.weight[0], self.segments.weight[1] = 0, 1
         self.places.initialize(noise.child("places"))
         for i, layer in enumerate(self.layers):
             layer.initialize(noise.child(f"layers.{i}"))  # type: ignore[operator]

@@ -188,7 +188,7 @@ class TextPretraining(ByGradient, HasDtype):
 
     def make_encoder(
         self, vocabulary_size: int, kind: torch.dtype, *, share: float = 1.0, pooled: bool = True,
-        embedding_width: int | None = None,
+        embedding_width: int | None = None, learned_segments: bool = True,
     ) -> TextEncoder:  # fmt: skip
         """The encoder, or one of a share of the width, before any fit."""
         heads = max(1, round(self.n_heads * share))
@@ -207,7 +207,7 @@ class TextPretraining(ByGradient, HasDtype):
         ]  # fmt: skip
         return TextEncoder(
             vocabulary_size, width, layers, places, embedding_width=narrow, dropout=self.dropout, final_norm=first,
-            pooled=pooled, dtype=kind,
+            pooled=pooled, learned_segments=learned_segments, dtype=kind,
         )  # fmt: skip
 
     # --- vectors ------------------------------------------------------------------------------------------------

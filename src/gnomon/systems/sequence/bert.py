@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -100,6 +100,10 @@ class BERT(TextPretraining):
     }  # fmt: skip
 
     next_sentence: Annotated[bool, Doc("Whether it is learned what follows what, from pairs of passages.")] = True
+    segments: Annotated[
+        Literal["learned", "constant"],
+        Doc("Vectors of the first and the second text: learned, or all 0 and all 1."),
+    ] = "learned"
     whole_words: Annotated[bool, Doc("Whether the pieces of a word, with ``wordpiece``, are chosen together.")] = False
 
     def wants_pairs(self) -> bool:
@@ -108,7 +112,8 @@ class BERT(TextPretraining):
     def make(self, *, vocabulary_size: int, pairs: bool, dtype: str) -> BERTModel:
         kind = getattr(torch, dtype)
         unit = nn.GELU() if self.activation == "gelu" else nn.ReLU()
-        return BERTModel(self.make_encoder(vocabulary_size, kind), unit, pairs, kind)
+        encoder = self.make_encoder(vocabulary_size, kind, learned_segments=self.segments == "learned")
+        return BERTModel(encoder, unit, pairs, kind)
 
     def make_objective(self) -> MaskedLanguage:
         return MaskedLanguage(self.window, self.masking, self.whole_words)
