@@ -68,8 +68,10 @@ def test_dropout_acts_between_layers_alone():
     x = inputs(2, 5, 3)
     with training(Noise(0, "test").rows(np.arange(2))):
         found = deep.outputs(x)
+        after = deep.step(x[:, 0], deep.initial(2))
     assert torch.equal(found[0], mine.layers[0](x)[0])  # neither the inputs nor the first layer's state
     assert torch.equal(found[1], mine.layers[1](torch.zeros(2, 5, 4, dtype=F64))[0])  # and not the output
+    assert torch.allclose(after, torch.cat([found[1][:, 0], found[0][:, 0]], 1))
 
 
 def test_layers_that_do_not_fit_are_refused():

@@ -83,6 +83,7 @@ def test_pieces_of_a_word_are_chosen_together():
     assert not chosen[:, 1].equal(chosen[:, 4]) and chosen.any(1).all()
 
 
+@pytest.mark.spec("DLN-221", "DLN-222", "NLP-52", "NLP-53")
 @torch.random.fork_rng()
 def test_losses_by_hand_and_labels_elsewhere_do_not_matter():
     torch.manual_seed(0)
@@ -148,6 +149,20 @@ def test_half_of_the_pairs_are_true_and_the_others_of_other_documents():
         assert set(others) == wanted
         for one in wanted:
             assert within(others.count(one), len(others), 1 / len(wanted))
+
+
+@pytest.mark.spec("DLN-222")
+def test_a_drawn_passage_that_is_the_true_one_counts_as_following():
+    """The other document says what follows, among others: labels go by what is read, not by where it stood."""
+    text = Ragged.of([[10], [7], [], [20], [7], [21]])
+    found = passages(text, stretches(text.lengths), 2, pairs=True)
+    pairing, n, same = found.shared["passages"], 2000, 0
+    for u in range(n):
+        noise = Noise(0, "p").at(u).rows(np.arange(len(found)))
+        second, follows = pairing.pairs(found["X"], found["next"], found["document"].values, noise)
+        assert follows[0] == (second[0].tolist() == [7])
+        same += int(follows[0])
+    assert within(same, n, 1 / 2 + 1 / 2 * 1 / 3)  # passages of the other document: 20, 7 and 21
 
 
 def test_passages_hold_every_token_and_stay_within_documents():

@@ -46,7 +46,7 @@ def text_options(function: Any) -> Any:
 
 def predict_texts(
     run: str, data: str, system: Any, *, n_best: int | None, rescore: Sequence[str], tune: str | None,
-    candidates: str | None,     keep: str | None, out: str | None, as_json: bool,
+    candidates: str | None, keep: str | None, out: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Write several targets of each source, or the best of them by several models together.
 

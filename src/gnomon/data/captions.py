@@ -59,7 +59,7 @@ class Captions:
         texts = listed(y, "y", "a list of captions", "give one for each image")
         if len(texts) != n:
             raise UserValueError(f"y must have a caption for each of {n} images, got {len(texts)}", "y")
-        texts = [one if isinstance(one, list) else str(one) if isinstance(one, str) else one for one in texts]
+        texts = [str(one) if isinstance(one, str) else one for one in texts]
         if empty and not any(texts):
             return [[] for _ in texts]
         found = sentences(texts, self.unit)

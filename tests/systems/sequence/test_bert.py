@@ -98,6 +98,7 @@ def test_pseudo_log_likelihood_hides_one_token_after_the_other(fitted):
     assert found[2] == 0
 
 
+@pytest.mark.spec("NLP-51")
 def test_vectors_of_texts(fitted):
     texts = ["a b c", "", "g h i j k l a b c d e f", "nothing known"]
     found, tokens = fitted.transform(texts), fitted.encode(texts)
@@ -112,6 +113,7 @@ def test_vectors_of_texts(fitted):
     np.testing.assert_allclose(first.transform(["a b"]), wanted.numpy(), atol=1e-6)
 
 
+@pytest.mark.spec("DLN-220")
 def test_saved_and_loaded(fitted, tmp_path):
     fitted.save(tmp_path / "run")
     again = load(tmp_path / "run")

@@ -47,7 +47,7 @@ class TransformerClassifierModel(EncodedTexts):
     ) -> None:  # fmt: skip
         super().__init__(encoder)
         self.pooling, self.drop = pooling, Dropout(dropout)
-        self.head = dense(encoder.segments.weight.shape[1], n_classes, dtype=dtype)
+        self.head = dense(encoder.width, n_classes, dtype=dtype)
 
     def initialize(self, noise: Noise) -> None:
         """First values of all parameters."""
