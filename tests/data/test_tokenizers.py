@@ -216,3 +216,40 @@ def test_a_translator_of_pieces_writes_text(tmp_path):
 def test_scores_per_token_of_other_pieces_do_not_compare():
     a, b = (Tokens("bpe", size=300).learn(text) for text in (TEXT, TEXT[:2]))
     assert a.space(9) != b.space(9) and a.space(9) == Tokens("bpe", size=300).learn(TEXT).space(9)
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda t: SubwordTokenizer.train(TEXT, "300"), "vocabulary_size must be a whole number, got '300'"),
+        (lambda t: SubwordTokenizer.train(TEXT, 300, min_count=1.5), "min_count must be a whole number, got 1.5"),
+        (lambda t: t.decode([1.5]), "ids must hold whole numbers, got 1.5"),
+        (lambda t: t.decode([None]), "ids must hold numbers"),
+        (lambda t: t.decode("abc"), "ids must be a list of ids, got str"),
+        (lambda t: t.detokenize([None]), "a piece must be a string, got None"),
+        (lambda t: t.tokenize_all("abc"), "texts must be a list of texts, got str"),
+        (lambda t: list(t.encode_all("abc")), "texts must be a list of texts, got 'abc'"),
+        (lambda t: t.save("/nowhere/tokenizer.json"), "cannot write the file"),
+        (lambda t: SubwordTokenizer.load(3), "file must be a path, got 3"),
+        (lambda t: SubwordTokenizer(3), "tokenizer must be a tokenizers.Tokenizer, got 3"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_a_line(trained, ask, says):
+    with pytest.raises(UserError) as found:
+        ask(trained["bpe"])
+    assert says in str(found.value) and "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+def test_more_pieces_than_there_is_room_for_end_no_process(kind):
+    assert SubwordTokenizer.train(TEXT, 10**12, kind, min_count=10**20).tokens
+    assert len(SubwordTokenizer.train(TEXT, 10**12, kind)) < 2000
+
+
+def test_a_file_whose_ids_are_far_apart_is_refused(trained, tmp_path):
+    trained["bpe"].save(tmp_path / "tokenizer.json")
+    told = json.loads((tmp_path / "tokenizer.json").read_text())
+    told["model"]["vocab"]["far"] = 2**31
+    (tmp_path / "tokenizer.json").write_text(json.dumps(told))
+    with pytest.raises(UserValueError, match="ids of pieces must follow one another, got 2147483648"):
+        SubwordTokenizer.load(tmp_path / "tokenizer.json")

@@ -18,6 +18,8 @@ from gnomon.errors import UserValueError
 __all__ = ["UNKNOWN_PIECE", "library", "serial", "trained"]
 
 Kind = Literal["bpe", "byte-bpe", "wordpiece"]
+MOST = 1 << 22
+"""Pieces at most: the package sets room for all of them aside beforehand, and ends the process where there is none."""
 UNKNOWN_PIECE = "[UNK]"
 """What WordPiece writes for a word with a character that it does not know; no text is cut into it."""
 
@@ -131,7 +133,7 @@ def _learned(
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Pieces in order of id and merges in the order in which they were found."""
     rule = trainer(
-        vocab_size=size, min_frequency=min_count, show_progress=False, initial_alphabet=alphabet,
+        vocab_size=min(size, MOST), min_frequency=min(min_count, 2**63), show_progress=False, initial_alphabet=alphabet,
         limit_alphabet=len(alphabet), **more,
     )  # fmt: skip
     tokenizer.train_from_iterator(iter(stream()), rule)

@@ -202,10 +202,11 @@ def listed(X: Any, name: str, what: str, remedy: str) -> list[Any]:
     Raises
     ------
     UserTypeError
-        One string, bytes, a mapping, a data frame, a sparse matrix, what cannot be gone through.
+        One string, bytes, a mapping, a set, whose order is chance, a data frame, a sparse matrix, what cannot be gone
+        through.
     """
     _refuse_frame(X, name, what)
-    several = isinstance(X, Iterable) and not isinstance(X, str | bytes | bytearray | Mapping)
+    several = isinstance(X, Iterable) and not isinstance(X, str | bytes | bytearray | Mapping | set | frozenset)
     if not several or hasattr(X, "tocoo") or not getattr(X, "shape", True):
         raise UserTypeError(f"{name} must be {what}, got {type(X).__name__}", name, remedy)
     return X if isinstance(X, list) else list(X)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,12 +18,15 @@ from gnomon.data.sources import blocks, check_file
 from gnomon.data.subword_training import UNKNOWN_PIECE, Kind, library, serial, trained
 from gnomon.data.text import Vocabulary, lines, listed
 from gnomon.errors import UserTypeError, UserValueError, shown
+from gnomon.numeric.given import whole
 
 __all__ = ["LEARNED", "SubwordTokenizer", "Subwords", "restored"]
 
 LEARNED = ("bpe", "byte-bpe", "wordpiece")
 """Units whose tokens are learned from the text."""
 SMALLEST = 256
+MOST_UNNAMED = 100_000
+"""Numbers below the largest id that no piece may have, beside as many as there are pieces."""
 SOME = 1000
 """Texts that are cut in one call."""
 
@@ -98,14 +102,12 @@ class SubwordTokenizer:
         UserValueError
             A text without any token, a size below 256, an unknown kind; the package is absent.
         UserTypeError
-            Something that is no text, with its place.
+            Something that is no text, with its place; a size that is no whole number.
         """
         if kind not in LEARNED:
             raise UserValueError.must("kind", f"be one of {', '.join(LEARNED)}", kind)
-        if vocabulary_size < SMALLEST:
-            raise UserValueError.must("vocabulary_size", f"be at least {SMALLEST}", vocabulary_size)
-        if min_count < 1:
-            raise UserValueError.must("min_count", "be at least 1", min_count)
+        _check_count("vocabulary_size", vocabulary_size, SMALLEST)
+        _check_count("min_count", min_count, 1)
         stream = _stream(corpus)
         if not any(text.strip() for text in stream()):
             raise UserValueError("the text has no tokens", "", "give at least one sentence with a token")
@@ -120,7 +122,7 @@ class SubwordTokenizer:
         UserValueError
             No such file, or one that is no tokenizer.
         """
-        path = Path(file).expanduser()
+        path = _path(file)
         check_file(path)
         return cls._read(path.read_bytes(), str(file))
 
@@ -139,8 +141,18 @@ class SubwordTokenizer:
             raise UserValueError(what, where, "write one by SubwordTokenizer.save") from None
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Write a ``tokenizer.json``, which the packages tokenizers and transformers read."""
-        Path(file).expanduser().write_text(self._tokenizer.to_str(pretty=True), encoding="utf-8")
+        """Write a ``tokenizer.json``, which the packages tokenizers and transformers read.
+
+        Raises
+        ------
+        UserValueError
+            It cannot be written there.
+        """
+        path = _path(file)
+        try:
+            path.write_text(self._tokenizer.to_str(pretty=True), encoding="utf-8")
+        except OSError as error:
+            raise UserValueError(f"cannot write the file: {error.strerror}", str(file), "name another path") from None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -157,13 +169,32 @@ class SubwordTokenizer:
         return self.tokenize_all([text])[0]
 
     def tokenize_all(self, texts: Sequence[str]) -> list[list[str]]:
-        """The pieces of several texts."""
+        """The pieces of several texts.
+
+        Raises
+        ------
+        UserTypeError, UserValueError
+            No list of texts; half a surrogate pair.
+        """
+        texts = listed(texts, "texts", "a list of texts", "give a list of strings")
         names = self.tokens
         return [[names[i] for i in one.ids] for one in self._cut(texts)]
 
     def detokenize(self, tokens: Iterable[str]) -> str:
-        """The text of pieces; bytes that are no UTF-8 show as the replacement character."""
-        decoder, pieces = self._tokenizer.decoder, list(tokens)
+        """The text of pieces; bytes that are no UTF-8 show as the replacement character.
+
+        Raises
+        ------
+        UserTypeError
+            No list of strings.
+        """
+        decoder, pieces = (
+            self._tokenizer.decoder,
+            listed(tokens, "tokens", "a list of pieces", "give a list of strings"),
+        )
+        place = next((place for place, piece in enumerate(pieces) if not isinstance(piece, str)), None)
+        if place is not None:
+            raise UserTypeError(f"a piece must be a string, got {shown(pieces[place])}", f"piece {place}", "decode ids")
         if decoder is None:
             return " ".join(pieces)
         text: str = decoder.decode(pieces)
@@ -174,7 +205,15 @@ class SubwordTokenizer:
         return np.array(self._cut([text])[0].ids, np.int64)
 
     def encode_all(self, texts: Iterable[str]) -> Iterator[Ints]:
-        """Ids of each of many texts, read and answered as a stream."""
+        """Ids of each of many texts, read and answered as a stream.
+
+        Raises
+        ------
+        UserTypeError, UserValueError
+            Nothing that holds texts, with the first that is none; half a surrogate pair.
+        """
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+            raise UserTypeError(f"texts must be a list of texts, got {shown(texts)}", "texts", "give a list of strings")
         rest = iter(texts)
         while some := list(islice(rest, SOME)):
             yield from (np.array(one.ids, np.int64) for one in self._cut(some))
@@ -184,10 +223,11 @@ class SubwordTokenizer:
 
         Raises
         ------
-        UserValueError
-            An id outside 0 ... len - 1, with its place.
+        UserTypeError, UserValueError
+            What is no list of whole numbers; an id outside 0 ... len - 1, with its place.
         """
-        found = list(map(int, ids))
+        given = ids if hasattr(ids, "__array__") else listed(ids, "ids", "a list of ids", "give what encode returns")
+        found = whole(given, "ids").ravel().tolist()
         place = next((place for place, i in enumerate(found) if not 0 <= i < len(self)), None)
         if place is not None:
             what = f"ids must be in [0, {len(self)}), got {found[place]}"
@@ -270,10 +310,30 @@ def restored(state: Mapping[str, Any]) -> Vocabulary:
     return Subwords.from_state(state) if "tokenizer" in state else Vocabulary.from_state(state)
 
 
+def _path(file: Any) -> Path:
+    if not isinstance(file, str | os.PathLike):
+        raise UserTypeError.must("file", "be a path", file)
+    return Path(file).expanduser()
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is no whole number, or too small a one."""
+    if not isinstance(value, Integral):
+        raise UserTypeError.must(name, "be a whole number", value)
+    if value < least:
+        raise UserValueError.must(name, f"be at least {least}", value)
+
+
 def _pieces(tokenizer: Any) -> tuple[str, ...]:
     """Pieces in order of id; a number that no piece has is named after itself."""
+    if not hasattr(tokenizer, "get_vocab"):
+        remedy = "SubwordTokenizer.train and SubwordTokenizer.from_file give one"
+        raise UserTypeError.must("tokenizer", "be a tokenizers.Tokenizer", tokenizer, remedy=remedy)
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     names = {i: piece for piece, i in ids.items()}
+    if max(names, default=0) >= 2 * len(names) + MOST_UNNAMED:
+        what = f"ids of pieces must follow one another, got {max(names)} for one of {len(names)}"
+        raise UserValueError(what, repr(names[max(names)]), "number the pieces from 0")
     return tuple(names.get(i, f"[id {i}]") for i in range(max(names, default=-1) + 1))
 
 
