@@ -240,7 +240,7 @@ class System(TakesRows, Seeded, SaysUnfitted, BaseEstimator):
             raise UserTypeError("validation must be a pair (X, y)", "validation")
         self.arguments_ = self.arguments(examples)
         try:
-            rows = self._rows(validation[0])
+            rows = self._validation_rows(validation[0], examples)
             return Examples({"X": rows, "y": self.encode_target(validation[1], rows)})
         except UserError as error:
             raise type(error)(error.what, f"validation: {error.where}", error.remedy) from None

@@ -74,6 +74,10 @@ class TakesRows(BaseEstimator):
             return field
         return field.values if preparation is None else preparation.scaled(field.values)
 
+    def _validation_rows(self, X: Any, examples: Any) -> Any:
+        """Rows of validation, before there is a model, by what the training rows have settled."""
+        return self._rows(X)
+
     def _check_columns(self, X: Any, reset: bool) -> None:
         """Keep number and names of the columns, or refuse others: scikit-learn's words, in one line."""
         if column_names(X) is not None:

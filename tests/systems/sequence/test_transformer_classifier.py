@@ -176,3 +176,21 @@ def test_a_learned_unit_is_kept_with_the_model(tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(["noon sea"]), model.predict_proba(["noon sea"]))
     tuned = small(unit="bpe", vocabulary_size=280, window=40).fit(["a b", "c"], [0, 1], initial=loaded)
     assert tuned.vocabulary_.tokens == model.vocabulary_.tokens
+
+
+def test_rows_that_judge_are_read_as_the_training_rows_are():
+    model = small(min_count=2).fit(TEXTS, LABELS, validation=(TEXTS, LABELS))
+    scores = model.score(TEXTS, LABELS), model.predict_proba(TEXTS)
+    alone = small(min_count=2).fit(TEXTS, LABELS)
+    np.testing.assert_array_equal(scores[1], alone.predict_proba(TEXTS))  # they do not train
+    right = -np.log(scores[1][np.arange(len(LABELS)), np.searchsorted(model.classes_, LABELS)]).mean()
+    assert model.history_["validation_cross_entropy"][-1] == pytest.approx(right, rel=1e-9)
+    with pytest.raises(UserError, match=r"a row must be a text, got \('a', 'b'\) \(validation: row 0\)"):
+        small().fit(TEXTS, LABELS, validation=([("a", "b")], ["day"]))
+
+
+def test_texts_may_come_one_by_one_but_not_in_the_order_of_chance():
+    model = small().fit((text for text in TEXTS), LABELS)
+    np.testing.assert_array_equal(model.predict_proba(TEXTS), small().fit(TEXTS, LABELS).predict_proba(TEXTS))
+    with pytest.raises(UserError, match="X must be a list of texts, got set"):
+        small().fit(set(TEXTS), LABELS)

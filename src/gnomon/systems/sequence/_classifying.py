@@ -142,6 +142,10 @@ class ReadsTexts(ByGradient):
 
     # --- fit ----------------------------------------------------------------------------------------------------
 
+    def _validation_rows(self, X: Any, examples: Examples) -> Ragged:
+        shared = examples.shared
+        return Documents(self.unit, shared["vocabulary"], bool(shared["pair"].two), self.window).ingest(X)
+
     def check_parameters(self) -> None:
         super().check_parameters()
         if self.n_embedding % self.n_heads:
@@ -152,6 +156,7 @@ class ReadsTexts(ByGradient):
 
     def text_examples(self, X: Any, sample_weight: Any) -> Examples:
         """Rows of ids, packed, and the domain that they were read by."""
+        X = X if hasattr(X, "__len__") or not hasattr(X, "__iter__") else list(X)  # gone through several times
         domain, known = Documents(self.unit, size=self.vocabulary_size), self._known_vocabulary()
         domain = domain.learn(X, self.min_count) if known is None else domain.known(X, known)
         pair = bool(domain.pair)
