@@ -164,6 +164,30 @@ def test_a_baseline_of_text_has_the_unit_of_its_systems(unit):
     assert [line.name for line in board.lines] == ["ngram", "unigram"]
 
 
+TEXT = ["the sun casts the shadow", "noon has no shadow", "", "the dial casts", "at noon the sun"] * 5
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        gnomon.NGram(n=2, min_count=6, random_state=0),
+        gnomon.NGram(n=2, start="lower_order", random_state=0),
+        gnomon.BERT(max_updates=1, min_count=6, random_state=0),
+        gnomon.ELECTRA(max_updates=1, unit="bpe", vocabulary_size=256, random_state=0),
+    ],
+    ids=["rare", "without ends", "bert", "electra"],
+)
+def test_a_baseline_of_text_has_the_vocabulary_of_its_systems(system):
+    """Two special tokens, or rare ones, that the baseline did not have ended every comparison of bert and electra."""
+    (board,) = compare([system], Dataset("t", text=TEXT))
+    assert {line.score.data_space for line in board.lines} == {board.data_space} and len(board.lines) == 2
+
+
+def test_models_of_other_vocabularies_do_not_share_a_board():
+    boards = compare([gnomon.NGram(min_count=k, start=how) for k in (1, 6) for how in ("pad", "lower_order")], TEXT)
+    assert [len(board.lines) for board in boards] == [2, 2, 2, 2] and len({one.data_space for one in boards}) == 4
+
+
 def test_a_label_of_one_row_stays_in_training():
     """E12: a class of one row no longer ends the fit."""
     X, y = load("iris").X, np.where(np.arange(150) == 7, "odd", np.asarray(load("iris").y).astype(str))

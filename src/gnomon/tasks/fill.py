@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gnomon.data.passages import Corpus
 from gnomon.data.sequences import Tokens
-from gnomon.data.text import plural
 from gnomon.evaluation.score import Score
 from gnomon.tasks import maps, pictures
 from gnomon.tasks.language import Language
@@ -23,16 +23,18 @@ class Frequencies:
 
     Parameters
     ----------
-    unit : str
-        What strings are cut into.
+    domain : Tokens
+        What strings are cut into, and which tokens the vocabulary has; by default the words of a `Corpus`.
+    min_count : int
+        Tokens rarer than this in training are unknown.
     """
 
-    def __init__(self, unit: Any = "word") -> None:
-        self.unit = unit
+    def __init__(self, domain: Tokens | None = None, min_count: int = 1) -> None:
+        self.domain, self.min_count = domain or Corpus("word"), min_count
 
     def fit(self, X: Any, y: Any = None) -> Frequencies:
         """Count tokens; what was never seen has the probability of a token seen once."""
-        self.domain = Tokens(self.unit).learn(X)
+        self.domain = self.domain.learn(X, self.min_count)
         text, size = self.domain.ingest(X), self._size()
         counts = np.bincount(text.values, minlength=size) + 1.0
         self.log_p, self.best = np.log(counts / counts.sum()), int(counts.argmax())
@@ -73,12 +75,12 @@ class Fill(Language):
     example_data: ClassVar[str] = "python-reference"
 
     def board(self, system: Any) -> str:
-        """Scores per token of different units are not comparable."""
-        return f"hidden {plural(system.domain.unit)} of text"
+        """Scores per token of different units, or vocabularies, are not comparable."""
+        return f"hidden tokens of {super().board(system)}"
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
-        """Frequencies of tokens, in the system's unit."""
-        return "token frequencies", Frequencies(system.domain.unit).fit(X)
+        """Frequencies of tokens, in the system's unit and vocabulary."""
+        return "token frequencies", Frequencies(system.domain, system.min_count).fit(X)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """The vectors of at most `pictures.MOST_POINTS` sentences as points."""

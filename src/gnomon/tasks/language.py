@@ -62,18 +62,28 @@ class Language(Task):
         return super().obstacle(data, domain, domain)
 
     def board(self, system: Any) -> str:
-        """Scores per token of different units are not comparable."""
+        """Scores per token of different units, or vocabularies, are not comparable."""
         domain = system.domain
-        return f"text in {plural(domain.unit)}" + (f", at most {domain.size}" if domain.unit in LEARNED else "")
+        size = f", at most {domain.size}" if domain.unit in LEARNED else ""
+        return f"text in {plural(domain.unit)}{size}" + _rarest(system)
 
     def baseline(self, system: Any, X: Any, y: Any) -> tuple[str, Any]:
-        """Tokens without context, in the system's unit."""
+        """Tokens without context, in the system's unit and vocabulary, with ends if the system has them."""
         from gnomon.systems.text.ngram import NGram
 
-        given = {"unit": system.domain.unit, "vocabulary_size": system.domain.size}
-        return "unigram", NGram(n=1, smoothing="additive", random_state=0, **given).fit(X)
+        model = NGram(
+            n=1, smoothing="additive", random_state=0, unit=system.domain.unit, vocabulary_size=system.domain.size,
+            min_count=system.min_count, start="pad" if system.predicts_ends else "lower_order",
+        )  # fmt: skip
+        return "unigram", model.fit(X)
 
     def figures(self, system: Any, X: Any, y: Any, shape: tuple[int, ...] | None = None) -> dict[str, Figure]:
         """Log probabilities of at most `pictures.MOST_POINTS` sentences."""
         some = [X[i] for i in pictures.some(len(X))]
         return {"log_prob": pictures.histogram(system.log_prob(some), "log probability of a sentence (nats)")}
+
+
+def _rarest(system: Any) -> str:
+    """How often a token of the vocabulary occurs, and that ends are not predicted, where it is said."""
+    rare = f", each at least {system.min_count} times" if system.min_count > 1 else ""
+    return rare + ("" if getattr(system, "predicts_ends", True) else ", without ends")
