@@ -123,7 +123,7 @@ class ScalarMix(nn.Module):
     depth : int >= 1
         Layers.
     normalize : bool, default False
-        Whether each layer is brought to mean 0 and variance 1 before, over all its numbers that are no padding.
+        Whether each layer is brought to mean 0 and variance 1 before, over all numbers of a sequence that are no padding.
     dtype : torch.dtype, optional
 
     Notes
@@ -164,7 +164,7 @@ class ScalarMix(nn.Module):
 
 def _normalized(x: torch.Tensor, inside: torch.Tensor | None) -> torch.Tensor:
     kept = torch.ones_like(x[..., :1]) if inside is None else inside[..., None].to(x.dtype)
-    count = (kept.sum() * x.shape[-1]).clamp(min=1)
-    mean = (x * kept).sum() / count
-    variance = ((x - mean).square() * kept).sum() / count
+    count = (kept.sum((1, 2), keepdim=True) * x.shape[-1]).clamp(min=1)
+    mean = (x * kept).sum((1, 2), keepdim=True) / count
+    variance = ((x - mean).square() * kept).sum((1, 2), keepdim=True) / count
     return (x - mean) * torch.rsqrt(variance + 1e-12)

@@ -108,6 +108,7 @@ def test_the_loss_is_the_sum_of_both_language_models():
         assert gradient == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5, abs=1e-8), name
 
 
+@pytest.mark.spec("NLP-40")
 def test_windows_read_backward():
     """Borders change their names, what fills up a window stays behind, and beginnings are foretold in place of ends."""
     X, y = np.array([[BOS, 3, 4, EOS], [5, EOS, 0, 0]]), np.array([[3, 4, EOS, BOS], [EOS, 0, 0, 0]])
@@ -159,9 +160,14 @@ def test_a_word_has_another_vector_in_another_sentence(fitted):
         fitted.token_vectors(TEXT, layer_weights=[1, 2])
 
 
+@pytest.mark.spec("NLP-41")
 def test_vectors_do_not_depend_on_the_sentences_beside(fitted):
     given = ["sun", "", "the dial shows the hour", "the 🌞 has gold"]
     together = fitted.token_vectors(given)
+    normalized = fitted.token_vectors(given, normalize=True)
+    np.testing.assert_allclose(fitted.token_vectors(["sun"], normalize=True)[0], normalized[0], rtol=1e-9)
+    top = fitted.token_vectors(given[2:3], layer_weights=[0, 0, 800], normalize=True)[0]
+    assert (top.mean(), top.std()) == (pytest.approx(0, abs=1e-9), pytest.approx(1))
     for sentence, found in zip(given, together, strict=True):
         if sentence:
             np.testing.assert_allclose(found, fitted.token_vectors([sentence])[0], rtol=1e-9)

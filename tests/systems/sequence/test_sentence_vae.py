@@ -185,6 +185,19 @@ def test_a_decoder_that_ignores_its_code_is_a_language_model():
     assert float(loss.terms["negative_bound"].sum) == pytest.approx(-log_p.sum(), abs=1e-10)  # q is the prior too
 
 
+@pytest.mark.spec("NLP-62")
+def test_the_encoder_reads_a_sentence_to_its_end():
+    model, sentences = net(n_latent=2), [[3, 4, 0], [], [4]]
+    found = model.encode(rows_of(sentences))
+    for i, sentence in enumerate(sentences):
+        state = model.reader.initial(1)
+        for token in [*sentence, EOS]:
+            state = model.reader.step(model.embedding(torch.tensor([token])), state)
+        mean, log_variance = model.to_codes(state[:, : model.reader.units]).chunk(2, 1)
+        torch.testing.assert_close(found.mean[i], mean[0])
+        torch.testing.assert_close(found.log_variance[i], log_variance[0].clamp(*LOG_VARIANCE))
+
+
 @pytest.mark.parametrize("into", ["both", "state", "inputs"])
 def test_a_code_enters_where_it_is_told(into):
     model, x = net(into=into), rows_of([[3, 4]])
@@ -470,6 +483,14 @@ def test_what_follows_a_beginning_is_averaged_over_codes_that_explain_it():
     wanted = weight @ each / weight.sum()
     assert found.sum() == pytest.approx(1, abs=1e-9) and found[BOS] == 0
     np.testing.assert_allclose(found, wanted, atol=0.15)
+    model = system.model_  # tokens weigh the codes, however they come
+    _, state = model.step(np.array([3]), model.start([[BOS]]))
+    for token in (3, 0):
+        stepped, begun = (model.step(np.array([token]), one)[0] for one in (state, model.start([[BOS, 3]])))
+        np.testing.assert_allclose(stepped, begun, atol=1e-12)
+    drawn = system.generate("a a", 3000, random_state=5, max_length=1)
+    share = np.mean([text == "a a" for text in drawn])
+    assert share == pytest.approx(wanted[EOS], abs=0.045)
 
 
 @pytest.mark.spec("NLP-62")

@@ -251,7 +251,7 @@ class ELMo(NetworkLM):
         scale : float, default 1
             gamma.
         normalize : bool, default False
-            Whether layers are normalized before they are mixed.
+            Whether each layer of a sentence is brought to mean 0 and variance 1 before they are mixed.
 
         Returns
         -------
