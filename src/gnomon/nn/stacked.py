@@ -123,7 +123,8 @@ class ScalarMix(nn.Module):
     depth : int >= 1
         Layers.
     normalize : bool, default False
-        Whether each layer is brought to mean 0 and variance 1 before, over all numbers of a sequence that are no padding.
+        Whether each layer is brought to mean 0 and variance 1 before, over all numbers of a sequence that are no
+        padding.
     dtype : torch.dtype, optional
 
     Notes
