@@ -33,6 +33,8 @@ def test_a_derived_space_leaves_out_budgets_seeds_and_what_does_nothing():
     assert derived(gnomon.MLP())["hidden"].values == ((32,), (64,), (128,), (256,), (512,))
     assert derived(gnomon.LinearRegression()) == {}
     assert "learning_rate" in derived(gnomon.LinearRegression(solver="gradient"))
+    networks = derived(gnomon.TransformerLM(n_embedding=24, n_heads=4))
+    assert "n_heads" not in networks and networks["n_embedding"] == OneOf((8, 16, 24, 48, 96))
     assert derived(gnomon.SVM(C=3.0)) == {"C": RealRange(0.1, 90.0, log=True)}
 
 

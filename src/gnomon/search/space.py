@@ -22,7 +22,7 @@ __all__ = ["POINTS", "derived", "grid", "intervals_of", "space_of", "values_of"]
 LEFT_OUT = {
     "random_state", "dtype", "tol", "solver", "method", "batch_size", "n_init", "max_bins", "held_out", "out_of_bag",
     "bootstrap", "standardize", "scaling", "sampling", "unit", "min_count", "unknown", "start", "longest", "repeats",
-    "unlabeled_weight", "intercept", *BUDGETS,
+    "unlabeled_weight", "intercept", "n_heads", *BUDGETS,
 }  # fmt: skip
 """What a fit may cost, how it computes and how data are read is no question of the search, unless it is asked."""
 FACTOR = 8
@@ -55,7 +55,7 @@ def derived(system: System) -> Space:
     dict of str to OneOf, RealRange or WholeRange
         Positive numbers with a default d: from d/8 to 8d (whole) or d/30 to 30d (real), by their logarithm. A
         fraction: the half of its interval below the middle where the default lies there, else all of it. Widths of
-        layers: a quarter to four times all of them. A limit whose default is None: None and powers of 2.
+        layers: a quarter to four times all of them, of a width that heads share an even part for each. A limit whose default is None: None and powers of 2.
 
     Examples
     --------
@@ -67,7 +67,9 @@ def derived(system: System) -> Space:
     for parameter in _card(system).parameters:
         if parameter.name in LEFT_OUT or parameter.slot or not _acts(system, parameter.name):
             continue
-        dimension = _around(parameter, getattr(system, parameter.name))
+        value, heads = getattr(system, parameter.name), getattr(system, "n_heads", None)
+        split = parameter.name == "n_embedding" and heads is not None
+        dimension = _among_heads(value, heads) if split else _around(parameter, value)
         if dimension is not None:
             found[parameter.name] = dimension
     return found
@@ -104,6 +106,15 @@ def _widths(value: tuple[Any, ...]) -> Dimension | None:
     if not value or not all(isinstance(one, int) and one >= min(SCALES) ** -1 for one in value):
         return None
     return OneOf(tuple(tuple(round(one * scale) for one in value) for scale in SCALES))
+
+
+def _among_heads(width: int, heads: int) -> Dimension | None:
+    """Widths that `heads` heads share, each an even part: those of rotary positions are pairs."""
+    part = 2 * heads
+    if width % part:
+        return None
+    found = {max(part, round(width * scale / part) * part) for scale in SCALES}
+    return OneOf(tuple(sorted(found)))
 
 
 def _interval(kind: Kind, value: float) -> Dimension | None:
