@@ -55,7 +55,8 @@ def derived(system: System) -> Space:
     dict of str to OneOf, RealRange or WholeRange
         Positive numbers with a default d: from d/8 to 8d (whole) or d/30 to 30d (real), by their logarithm. A
         fraction: the half of its interval below the middle where the default lies there, else all of it. Widths of
-        layers: a quarter to four times all of them, of a width that heads share an even part for each. A limit whose default is None: None and powers of 2.
+        layers: a quarter to four times all of them, of a width that heads share an even part for each. A limit whose
+        default is None: None and powers of 2.
 
     Examples
     --------
