@@ -68,9 +68,10 @@ def derived(system: System) -> Space:
     for parameter in _card(system).parameters:
         if parameter.name in LEFT_OUT or parameter.slot or not _acts(system, parameter.name):
             continue
-        value, heads = getattr(system, parameter.name), getattr(system, "n_heads", None)
-        split = parameter.name == "n_embedding" and heads is not None
-        dimension = _among_heads(value, heads) if split else _around(parameter, value)
+        value: Any = getattr(system, parameter.name)
+        heads: Any = getattr(system, "n_heads", None)
+        shared = parameter.name == "n_embedding" and isinstance(heads, int)
+        dimension = _among_heads(value, heads) if shared else _around(parameter, value)
         if dimension is not None:
             found[parameter.name] = dimension
     return found
