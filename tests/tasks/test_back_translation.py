@@ -110,6 +110,13 @@ def test_mistakes_are_told_in_a_line():
         (lambda: augment(pairs, mono, backward, ratio=0.0), "ratio must be in"),
         (lambda: augment(pairs, mono, backward, tag="a"), "tag must not begin a real source, got 'a'"),
         (lambda: augment(pairs, mono, backward, exclude=mono), "excluded"),
+        (lambda: augment(pairs, None, backward), "at least one string"),
+        (lambda: augment(None, mono, backward), "pairs must be a list of pairs, got NoneType"),
+        (lambda: augment([("a", 3)], mono, backward), r"a row must hold two texts, got \('a', 3\) \(row 0\)"),
+        (lambda: augment(pairs, mono, backward, tag="a\tb"), "tag must be a text without tabs"),
+        (lambda: augment(pairs, mono, backward, tag=3), "tag must be a text without tabs"),
+        (lambda: augment(pairs, mono, backward, ratio="2"), "ratio must be in"),
+        (lambda: augment(pairs, mono, backward, ratio=1e12), "ratio must repeat real pairs to at most 100,000,000"),
     ):
         with pytest.raises(UserError, match=words):
             call()
@@ -132,9 +139,14 @@ def test_the_command_line_makes_pairs_to_fit_to(tmp_path, capsys, monkeypatch):
     fit = ["fit", "seq2seq", "more.tsv", "--n-hidden", "4", "--n-embedding", "4", "--epochs", "1", "--out", "net"]
     assert run(fit) == 0
     capsys.readouterr()
+    (tmp_path / "p.txt").write_text("ab\txy\n")
     for words, said in (
         (["augment", "back", "mono.txt", "--pairs", "p.tsv", "--out", "more.tsv"], "exists"),
-        (["augment", "back", "p.tsv", "--pairs", "p.tsv", "--out", "x.tsv"], "must have no tab"),
+        (["augment", "back", "p.txt", "--pairs", "p.tsv", "--out", "x.tsv"], "must have no tab"),
+        (
+            ["augment", "back", "p.tsv", "--pairs", "p.tsv", "--out", "x.tsv"],
+            "must be a .txt or .jsonl file, got a .tsv",
+        ),
         (["augment", "back", "none.txt", "--pairs", "p.tsv", "--out", "x.tsv"], "none.txt"),
     ):
         assert run(words) == 2

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from numbers import Real
 from typing import Any, Literal
 
-from gnomon.errors import UserTypeError, UserValueError
+from gnomon.data.text import listed
+from gnomon.errors import UserTypeError, UserValueError, shown
 
 __all__ = ["TAG", "augment", "back_translate"]
 
 TAG = "\u25c7"
 """What stands before a source that a model has written: one character, so one token of any unit but bytes."""
+MOST_PAIRS = 100_000_000
+"""Real pairs at most, repeated ones among them."""
 Pair = tuple[str, str]
 
 
@@ -84,7 +88,8 @@ def augment(
     Raises
     ------
     UserError
-        As of `back_translate`; a tag that a real source begins with; a ratio that is not positive.
+        As of `back_translate`; pairs that are none; a tag that a real source begins with, or with a tab or the end of a
+        line; a ratio that is not positive, or that repeats pairs to more than 100 million.
 
     Examples
     --------
@@ -95,24 +100,39 @@ def augment(
     >>> augment([("ab", "ba")], ["xy", "test"], Mirror(), tag="*", ratio=2.0, exclude={"test"})
     [('ab', 'ba'), ('ab', 'ba'), ('*yx', 'xy')]
     """
-    if ratio is not None and not 0 < ratio < float("inf"):
+    if ratio is not None and not (isinstance(ratio, Real) and 0 < ratio < float("inf")):
         raise UserValueError.must("ratio", "be in (0, inf)", ratio)
+    if not isinstance(tag, str) or any(one in tag for one in "\t\r\n\0"):
+        raise UserValueError.must("tag", "be a text without tabs and ends of lines", tag)
+    pairs = listed(pairs, "pairs", "a list of pairs", "give (source, target) in every row")
     if not pairs:
         raise UserValueError("there must be at least 1 pair, got 0", "pairs", "give real pairs")
     if tag and any(source.startswith(tag) for source, _ in pairs):
         raise UserValueError.must("tag", "not begin a real source", tag, remedy="choose another")
+    wrong = next((place for place, pair in enumerate(pairs) if not _is_pair(pair)), None)
+    if wrong is not None:
+        raise UserTypeError(
+            f"a row must hold two texts, got {shown(pairs[wrong])}", f"row {wrong}", "give (source, target)"
+        )
     texts = _texts(mono)
     kept = [one for one in texts if one not in exclude]
     if not kept:
         raise UserValueError("all texts are among those that are excluded", "mono", "give other texts")
+    times = 1 if ratio is None else max(1, round(ratio * len(kept) / len(pairs)))
+    if times * len(pairs) > MOST_PAIRS:
+        what = f"ratio must repeat real pairs to at most {MOST_PAIRS:,}, got {ratio:g}"
+        raise UserValueError(what, "ratio", f"choose at most {MOST_PAIRS // len(kept)}")
     made = back_translate(backward, kept, method=method, random_state=random_state)
     before = f"{tag} " if tag and backward.unit in ("word", "jieba") else tag
-    times = 1 if ratio is None else max(1, round(ratio * len(made) / len(pairs)))
     return [*pairs] * times + [(before + source, target) for source, target in made]
 
 
 def _texts(mono: Sequence[str]) -> list[str]:
-    texts = [] if isinstance(mono, str) else list(mono)
+    texts = list(mono) if isinstance(mono, Iterable) and not isinstance(mono, str | set | frozenset) else []
     if not texts or not all(isinstance(one, str) for one in texts):
         raise UserTypeError("mono must be a list of at least one string", "mono", "give a list, one sentence a string")
     return texts
+
+
+def _is_pair(row: Any) -> bool:
+    return isinstance(row, tuple | list) and len(row) == 2 and all(isinstance(one, str) for one in row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnomon.data.dataset import Dataset
@@ -19,10 +20,23 @@ from gnomon.tasks.base import Task
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Language"]
+__all__ = ["Language", "check_text"]
 
 NO_TEXT = (*TABLES, ".parquet", ".xlsx", ".npy", ".npz")
 """Endings of tables."""
+
+
+def check_text(file: Path, where: str) -> None:
+    """Refuse what is no file of sentences.
+
+    Raises
+    ------
+    UserValueError
+        A folder, a table.
+    """
+    if file.is_dir() or kind(file) in NO_TEXT:
+        what = f"a text must be a .txt or .jsonl file, got {'a folder' if file.is_dir() else f'a {kind(file)} file'}"
+        raise UserValueError(what, where, "write a sentence on each line")
 
 
 class Language(Task):
@@ -45,12 +59,7 @@ class Language(Task):
     ) -> Dataset:
         """A text by name, or from a .txt file or the texts of a .jsonl file."""
         if name not in BUILTIN:
-            file = located(name)
-            if file.is_dir() or kind(file) in NO_TEXT:
-                what = "a folder" if file.is_dir() else f"a {kind(file)} file"
-                raise UserValueError(
-                    f"a text must be a .txt or .jsonl file, got {what}", str(name), "write a sentence on each line"
-                )
+            check_text(located(name), str(name))
         return super().read(name, target=target, columns=columns)
 
     def check(self, data: Dataset, system: Any) -> None:
