@@ -133,7 +133,7 @@ def test_weights_are_tuned_to_the_references():
 
 
 @pytest.mark.spec("PRA-173", "PRA-177")
-def test_proposals_are_the_beam_in_order(translator):
+def test_proposals_are_the_beam_in_order(translator, monkeypatch):
     from gnomon.data.counting import BOS, EOS
     from gnomon.inference.decoding.beam import beam_search
 
@@ -145,6 +145,11 @@ def test_proposals_are_the_beam_in_order(translator):
     assert found[0] == list(dict.fromkeys(said)) and len(found[0]) > 2
     assert [rows[0] for rows in found] == translator.translate(["abc", "ab"], width=6, max_length=5)
     assert translator.propose("abc", n_best=2, width=6, max_length=5) == [found[0][:2]]
+    monkeypatch.setattr(type(translator.model_), "together", lambda *_: 1)  # one by one, as of wide beams
+    assert translator.propose(["abc", "ab"], n_best=6, max_length=5) == found
+    for given in ({"n_best": 10_001}, {"width": 10_001}):
+        with pytest.raises(UserError, match="must be at most 10000, got 10001"):
+            translator.propose(["abc"], **given)
     assert translator.propose(["abc"], max_length=0) == [[""]]
     nbest = list(zip(["abc", "ab"], found, strict=True))
     table = candidate_scores(nbest, [translator])

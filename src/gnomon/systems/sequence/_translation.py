@@ -24,7 +24,6 @@ from gnomon.inference.decoding.beam import STEEPEST
 from gnomon.numeric.given import checked
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
-from gnomon.recipes.parameters import how_many
 from gnomon.systems.sequence._pairs import TranslationModel
 from gnomon.systems.sequence._target_loss import TargetLoss
 from gnomon.systems.sequence._writing import Writer
@@ -274,10 +273,10 @@ class Translator(Writer):
         length_penalty, max_length, candidates
             As of `translate`.
         """
-        n_best = how_many(n_best, "n_best")
-        wide = n_best if width is None else how_many(width, "width")
+        n_best = self._width(n_best, "n_best")
+        wide = n_best if width is None else self._width(width)
         found: list[list[str]] = []
-        for some, limits, _ in self._some(self._sources(X), max_length):
+        for some, limits, _ in self._some(self._sources(X), max_length, wide):
             decoder = self._decoder(some, candidates)
             beams = self._beams(decoder, len(some), wide, length_penalty, limits, n_best)
             found += [list(dict.fromkeys(self._written(row) for row in rows)) for rows in beams]

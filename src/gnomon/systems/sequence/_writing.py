@@ -26,6 +26,10 @@ from gnomon.system.fields import HasDtype
 __all__ = ["Writer"]
 
 
+USUAL, WIDEST = 5, 10_000
+"""Widths of beams: that for which the model says how many sources it reads at once, and the widest."""
+
+
 class Writer(ByGradient, HasDtype):
     """Base of systems that write; the model has ``given(sources)``, a `gnomon.contracts.NextToken`."""
 
@@ -78,21 +82,35 @@ class Writer(ByGradient, HasDtype):
         """
         if method not in ("beam", "greedy", "sample"):
             raise UserValueError.must("method", "be one of beam, greedy, sample", method)
-        noise, width = Noise(seed_of(random_state), "sample"), how_many(width, "width")
+        noise, width = Noise(seed_of(random_state), "sample"), self._width(width)
         texts: list[str] = []
-        for some, limits, begin in self._some(sources, max_length):
+        for some, limits, begin in self._some(sources, max_length, width if method == "beam" else 1):
             part = noise.part(begin, begin + len(some))
             ids = self._search(decoder(some), len(some), method, width, length_penalty, limits, part)
             texts += [self._written(row) for row in ids]
         return texts
 
-    def _some(self, sources: Any, max_length: int | None) -> Iterator[tuple[Any, NDArray[np.int64], int]]:
+    @staticmethod
+    def _width(width: Any, name: str = "width") -> int:
+        """The width of a beam.
+
+        Raises
+        ------
+        UserError
+            No whole number, or more than memory is sure to hold.
+        """
+        found = how_many(width, name)
+        if found > WIDEST:
+            raise UserValueError.must(name, f"be at most {WIDEST}", found)
+        return found
+
+    def _some(self, sources: Any, max_length: int | None, width: int) -> Iterator[tuple[Any, NDArray[np.int64], int]]:
         """Some of the sources after some, with the greatest lengths of their texts, and the place of the first.
 
-        Of each its own: a text does not depend on what else is asked about.
+        Of each its own: a text does not depend on what else is asked about. Of a wide beam they are fewer.
         """
         most = None if max_length is None else how_many(max_length, "max_length")
-        together = self.model_.together(sources)
+        together = max(1, self.model_.together(sources) * USUAL // max(USUAL, width))
         for begin in range(0, len(sources), together):
             some = sources.take(slice(begin, begin + together))
             yield some, self._limits(some) if most is None else np.full(len(some), most), begin
