@@ -97,3 +97,28 @@ def test_docstrings_are_labeled_by_family():
     assert len(data.classes) == 4 and len(data) > 800 and shares.min() > 0.1
     assert len(set(data.text)) == len(data) and min(len(text.split()) for text in data.text) >= 6
     assert data.fingerprint == load("python-docstrings").fingerprint
+
+
+def test_cells_that_are_all_empty_are_texts_without_a_word(tmp_path, monkeypatch, capsys):
+    from gnomon.cli.main import run
+
+    monkeypatch.chdir(tmp_path)
+    rows = ["sun noon,a", "sea tide,b"] * 6
+    (tmp_path / "good.csv").write_text("text,label\n" + "\n".join(rows))
+    (tmp_path / "empty.csv").write_text("text,label\n" + ",a\n,b\n" * 6)
+    (tmp_path / "one.csv").write_text("text,label\n" + "sun noon,a\n" * 6)
+    options = ["--n-embedding", "4", "--n-heads", "1", "--n-hidden", "4", "--n-layers", "1", "--max-updates", "1"]
+    fit = ["fit", "transformer-classifier", "good.csv", "--target", "label", *options]
+    assert run([*fit, "--out", "net"]) == 0
+    assert run(["predict", "net", "empty.csv", "--out", "said.csv"]) == 0
+    assert len((tmp_path / "said.csv").read_text().split()) == 13
+    capsys.readouterr()
+    # a text to each row is the form that it takes: no other system is named for what is wrong besides
+    for words, said in (
+        (["empty.csv", "--target", "label"], "the text has no tokens"),
+        (["one.csv", "--target", "label"], "y must hold at least 2 classes"),
+        (["good.csv", "--target", "label", "--initial", "net", "--n-layers", "3"], "give the settings of the source"),
+    ):
+        assert run(["fit", "transformer-classifier", *words, *options[:6], "--out", "x"]) == 2
+        told = capsys.readouterr().err
+        assert said in told and "mlp" not in told

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gnomon.errors import UserValueError
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ __all__ = ["documents_of"]
 def documents_of(data: Dataset) -> tuple[Any, ...]:
     """The texts of a data set, one to a row, or the pairs of texts of a table with two columns of text.
 
-    An empty cell is a text without a word.
+    An empty cell is a text without a word; numbers are not read as text, whose digits may have been others.
 
     Raises
     ------
@@ -33,6 +35,8 @@ def documents_of(data: Dataset) -> tuple[Any, ...]:
         return data.text
     if data.pairs is not None:
         return data.pairs
+    if data.frame is None and data.X is not None and data.X.shape[1] <= 2 and np.isnan(data.X).all():
+        return tuple("" if data.X.shape[1] == 1 else ("", "") for _ in data.X)  # cells of a table that are all empty
     if data.frame is None:
         other = "a table of numbers" if data.X is not None else "a set of ratings or triples"
         what = f"this is {'a set of images' if data.images is not None else other}, not texts"

@@ -156,11 +156,19 @@ def other_data(
     if images is not None:
         return images
     fitted = recipe.get("features") if prepared is None else list(prepared.names_in)
-    fitted = None if fitted == [TEXT_COLUMN] else fitted  # a set of texts has no columns to choose
-    try:
+
+    def read(columns: Sequence[str] | None) -> Dataset:
         if prepared is None:
-            return of_levels(goal.read(name, target=target, columns=fitted), recipe.get("levels"))
-        return prepared.apply(goal.read(name, target=target, columns=fitted, kinds=prepared.kinds))
+            return of_levels(goal.read(name, target=target, columns=columns), recipe.get("levels"))
+        return prepared.apply(goal.read(name, target=target, columns=columns, kinds=prepared.kinds))
+
+    try:
+        if fitted != [TEXT_COLUMN]:
+            return read(fitted)
+        try:  # a column of that name, or the texts of a set, which has no columns to choose
+            return read(fitted)
+        except NoColumn:
+            return read(None)
     except NoColumn as error:
         listed = ", ".join(map(repr, (fitted or [])[:6])) + (", ..." if len(fitted or []) > 6 else "")
         needs = ([listed] if listed else []) + ([] if target is None else [f"the target {target!r}"])

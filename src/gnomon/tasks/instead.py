@@ -8,6 +8,7 @@ from typing import Any
 
 from gnomon.catalog import Entry, entries
 from gnomon.data.dataset import Dataset
+from gnomon.data.text_columns import documents_of
 from gnomon.errors import Diverged, UserError
 
 __all__ = ["others_for", "others_named"]
@@ -75,11 +76,21 @@ def _takes(one: Entry, data: Dataset) -> bool:
     """Whether data has the form that a system is fitted to, and the labels or the target."""
     head, _, target = one.needs.partition(", ")
     form = next((form for part, form in FORMS if getattr(data, part) is not None), "")
-    if data.images is not None:  # rows of pixels are a table too
+    if head == "texts":
+        fits = _holds_texts(data)
+    elif data.images is not None:  # rows of pixels are a table too
         fits = head == "images" or head.startswith("table")
     else:
         fits = head.startswith("table") if form == "table" else form == ("ratings" if one.needs == USES else head)
     return fits and (not target or data.y is not None)
+
+
+def _holds_texts(data: Dataset) -> bool:
+    """Whether rows of a set are a text or two: those of a table's columns are."""
+    try:
+        return len(documents_of(data)) > 0
+    except UserError:
+        return False
 
 
 USES = "users and items"
