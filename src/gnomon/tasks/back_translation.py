@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from numbers import Real
 from typing import Any, Literal
+
+import numpy as np
 
 from gnomon.data.text import listed
 from gnomon.errors import UserTypeError, UserValueError, shown
@@ -100,7 +101,7 @@ def augment(
     >>> augment([("ab", "ba")], ["xy", "test"], Mirror(), tag="*", ratio=2.0, exclude={"test"})
     [('ab', 'ba'), ('ab', 'ba'), ('*yx', 'xy')]
     """
-    if ratio is not None and not (isinstance(ratio, Real) and 0 < ratio < float("inf")):
+    if ratio is not None and not (isinstance(ratio, int | float | np.number) and 0 < ratio < float("inf")):
         raise UserValueError.must("ratio", "be in (0, inf)", ratio)
     if not isinstance(tag, str) or any(one in tag for one in "\t\r\n\0"):
         raise UserValueError.must("tag", "be a text without tabs and ends of lines", tag)
