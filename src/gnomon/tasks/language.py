@@ -27,7 +27,7 @@ NO_TEXT = (*TABLES, ".parquet", ".xlsx", ".npy", ".npz")
 
 
 def check_text(file: Path, where: str) -> None:
-    """Refuse what is no file of sentences.
+    """Refuse what is no file of sentences, a line each.
 
     Raises
     ------
