@@ -36,10 +36,9 @@ def command(
     its source is the model's, after a tag, its target the line as it is. gnomon fit SYSTEM FILE learns from both.
     """
     check_out(out, (".tsv",))
-    from gnomon.data.sources import blocks, check_file
+    from gnomon.data.sources import blocks, check_file, check_sentences
     from gnomon.system.saving import load
     from gnomon.tasks.back_translation import TAG, augment
-    from gnomon.tasks.language import check_text
     from gnomon.tasks.translate import Translate
 
     backward = load(run)
@@ -47,7 +46,7 @@ def command(
         raise UserTypeError(f"{backward.name} does not translate", run, "name a run of seq2seq or transformer")
     file = Path(text)
     check_file(file)
-    check_text(file, file.name)
+    check_sentences(file, file.name)
     rows = (line.strip() for _, block in blocks(file) for line in block.decode().split("\n"))
     lines = [line for line in rows if line]
     if not lines:

@@ -12,7 +12,9 @@ from typing import IO, cast
 from gnomon.data.form import OF_IMAGES
 from gnomon.errors import UserValueError, nearest
 
-__all__ = ["BLOCK", "IMAGES", "MAX_BYTES", "MAX_LINE", "READABLE", "blocks", "check_file", "check_size", "kind"]
+__all__ = [
+    "BLOCK", "IMAGES", "MAX_BYTES", "MAX_LINE", "READABLE", "blocks", "check_file", "check_sentences", "check_size", "kind",
+]  # fmt: skip
 
 MAX_BYTES = 8 << 30
 """Largest file, and largest content of an archive, in bytes: a small archive may claim to hold more than memory can."""
@@ -263,3 +265,20 @@ def _place(block: bytes, i: int, line: int, name: str) -> str:
     start = block.rfind(b"\n", 0, i) + 1
     column = len(block[start:i].decode("utf-8", "replace")) + 1
     return f"{name}, line {line + block.count(bytes([10]), 0, i)}, column {column}"
+
+
+NO_TEXT = (*TABLES, ".parquet", ".xlsx", ".npy", ".npz")
+"""Endings of tables."""
+
+
+def check_sentences(file: Path, where: str) -> None:
+    """Refuse what is no file of sentences, a line each.
+
+    Raises
+    ------
+    UserValueError
+        A folder, a table.
+    """
+    if file.is_dir() or kind(file) in NO_TEXT:
+        what = f"a text must be a .txt or .jsonl file, got {'a folder' if file.is_dir() else f'a {kind(file)} file'}"
+        raise UserValueError(what, where, "write a sentence on each line")

@@ -4,39 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnomon.data.dataset import Dataset
 from gnomon.data.loading import located
 from gnomon.data.names import BUILTIN
-from gnomon.data.sources import TABLES, kind
+from gnomon.data.sources import check_sentences
 from gnomon.data.text import plural
 from gnomon.data.tokenizers import LEARNED
-from gnomon.errors import UserValueError
 from gnomon.tasks import pictures
 from gnomon.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Language", "check_text"]
-
-NO_TEXT = (*TABLES, ".parquet", ".xlsx", ".npy", ".npz")
-"""Endings of tables."""
-
-
-def check_text(file: Path, where: str) -> None:
-    """Refuse what is no file of sentences, a line each.
-
-    Raises
-    ------
-    UserValueError
-        A folder, a table.
-    """
-    if file.is_dir() or kind(file) in NO_TEXT:
-        what = f"a text must be a .txt or .jsonl file, got {'a folder' if file.is_dir() else f'a {kind(file)} file'}"
-        raise UserValueError(what, where, "write a sentence on each line")
+__all__ = ["Language"]
 
 
 class Language(Task):
@@ -59,7 +41,7 @@ class Language(Task):
     ) -> Dataset:
         """A text by name, or from a .txt file or the texts of a .jsonl file."""
         if name not in BUILTIN:
-            check_text(located(name), str(name))
+            check_sentences(located(name), str(name))
         return super().read(name, target=target, columns=columns)
 
     def check(self, data: Dataset, system: Any) -> None:
