@@ -13,7 +13,8 @@ from gnomon.data.form import OF_IMAGES
 from gnomon.errors import UserValueError, nearest
 
 __all__ = [
-    "BLOCK", "IMAGES", "MAX_BYTES", "MAX_LINE", "READABLE", "blocks", "check_file", "check_sentences", "check_size", "kind",
+    "BLOCK", "IMAGES", "MAX_BYTES", "MAX_LINE", "READABLE", "blocks", "check_file", "check_sentences", "check_size",
+    "kind",
 ]  # fmt: skip
 
 MAX_BYTES = 8 << 30
