@@ -309,3 +309,14 @@ def test_initial_weights_come_from_their_address(name):
         assert torch.allclose(part @ part.T, torch.eye(4, dtype=F64), atol=1e-12)
     assert name == "lstm" or (one.bias == 0).all()  # whose forget gates begin open
     assert (one.weight_x != 0).all()
+
+
+@pytest.mark.parametrize("layer", [RNN, GRU, LSTM])
+@pytest.mark.parametrize("lengths", [None, torch.zeros(0, dtype=torch.int64)])
+def test_without_rows_gradients_are_0_and_not_missing(layer, lengths):
+    """A process that has no row of a batch takes part in the sum of gradients."""
+    made = layer(3, 4)
+    outputs, state = made(torch.zeros(0, 5, 3), None, lengths)
+    (outputs.sum() + state.sum()).backward()
+    assert outputs.shape == (0, 5, 4) and state.shape == (0, made.state_size)
+    assert all(parameter.grad is not None and not parameter.grad.any() for parameter in made.parameters())

@@ -358,11 +358,11 @@ class LSTM(Recurrent):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """See `Recurrent.forward`; fused, so that cells are known after the last place alone."""
         before = self.initial(len(x)) if state is None else state
-        if not x.shape[0] or not x.shape[1]:
+        if not x.shape[1]:
             return x.new_zeros(*x.shape[:2], self.units), before
         weights = (self.weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
         first = tuple(part[None].contiguous() for part in before.chunk(2, 1))
-        if lengths is None:
+        if lengths is None or not len(x):  # without rows still a part of the graph: other processes sum its gradients
             outputs, h, c = torch.lstm(x, first, weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)
             return outputs, torch.cat([h[0], c[0]], 1)
         order = lengths.argsort(descending=True, stable=True)
