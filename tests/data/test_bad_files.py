@@ -177,7 +177,7 @@ BAD = [
     Bad("pets", {"cat/1.png": png(1 << 15, 1 << 14)}, ("cat/1.png", "pixels", "smaller")),
     Bad("pets", {"cat/1.png": png(9000, 9000)}, ("cat/1.png", "9000 x 9000", "smaller")),
     Bad("pets", {"cat/1.png": SMALL, "dog/notes.txt": b"x"}, ("dog", "no image")),
-    Bad("pets", {"notes.txt": b"x"}, ("pets", "no image", ".png")),
+    Bad("pets", {"notes.rst": b"x"}, ("pets", "no image", ".png")),
     Bad("pets", {"cat/1.png": SMALL, "cat/more/1.png": SMALL}, ("cat/more", "this is a folder")),
     Bad("pets", {"cat/1.png": SMALL, "dog/": b""}, ("dog", "no image")),
     Bad("pets", {"cat/1.png": SMALL, "1.png": SMALL}, ("1.png", "beside the folders")),

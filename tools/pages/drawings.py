@@ -276,6 +276,46 @@ def attention(system: Any) -> Figure:
     return figure
 
 
+def sorted_texts(system: Any) -> Figure:
+    """What a classifier of texts takes docstrings of each part of the standard library for."""
+    train, test = gnomon.data.split(gnomon.data.load("python-docstrings"), seed=0)
+    fitted(system, list(train.view("documents")), train.y)
+    said = np.asarray(system.predict(list(test.view("documents"))))
+    names = list(test.classes or system.classes_)
+    counts = np.array([[np.mean(said[test.y == i] == j) for j in range(len(names))] for i in range(len(names))])
+    figure, axes = axes_of()
+    axes.imshow(counts, cmap="viridis", vmin=0, vmax=1)
+    axes.set_xticks(range(len(names)), names, rotation=30)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="said", ylabel="is")
+    return figure
+
+
+def texts_as_points(system: Any) -> Figure:
+    """Vectors of docstrings, by the part of the standard library, in their two main directions."""
+    data = gnomon.data.load("python-docstrings")
+    text = [str(one) for one in data.view("documents")]
+    fitted(system, text)
+    vectors = np.asarray(system.transform(text[::3]))
+    left, spread, _ = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
+    figure, axes = axes_of()
+    axes.scatter(*(left[:, :2] * spread[:2]).T, c=colors(data.y[::3]), s=8, alpha=0.7)
+    return figure
+
+
+def captioned(system: Any) -> Figure:
+    """Images that it has not learned from, under the captions that it writes."""
+    train, test = gnomon.data.split(gnomon.data.load("colored-shapes"), seed=0)
+    fitted(system, train.view("images"), train.text)
+    X = test.view("images")[:6]
+    figure = Figure(figsize=(1.6 * SIDE, SIDE), layout="constrained")
+    for axes, image, caption in zip(figure.subplots(2, 3).flat, X, system.predict(X), strict=True):
+        axes.imshow(np.clip(image, 0, 1))
+        axes.set_title(str(caption), fontsize=7)
+        axes.axis("off")
+    return figure
+
+
 CAPTIONS: dict[Callable[[Any], Figure], str] = {
     regions: "Two classes that reach into each other: the color is what it says of each place.",
     curve: "A noisy wave on a slope, and what is predicted.",
@@ -285,6 +325,9 @@ CAPTIONS: dict[Callable[[Any], Figure], str] = {
     samples_of_digits: "Digits that it makes after a short fit.",
     seen_digits: "Digits that it has not learned from, and what it takes them for; wrong ones in red.",
     labeled_pixels: "Scenes that it has not learned from, the true labels of their pixels, and those that it finds.",
+    sorted_texts: "Docstrings of four parts of Python's library that it has not learned from, and what it takes them for.",
+    texts_as_points: "Vectors of docstrings in their two main directions, colored by the part of Python's library.",
+    captioned: "Images that it has not learned from, under what it says of them.",
     embedded: "Wines of three growers in the plane that it has learned.",
     ratings: "Ratings that are known, and what is expected of all pairs.",
     next_letters: "How likely each letter is to come next in a sentence; what came next is marked.",
@@ -297,11 +340,11 @@ def drawing(system: Any) -> Callable[[Any], Figure] | None:
     """How a system is drawn; None where there is no way."""
     task, view = system.tasks[0], system.domain.view
     if view == "documents":
-        return None
+        return sorted_texts
     if task == "segment":
         return labeled_pixels
     if view == "images":
-        return seen_digits if task == "classify" else None
+        return {"classify": seen_digits, "caption": captioned}.get(task)
     if task == "density" and view == "density":
         return samples_of_digits if "generate" in system.tasks else density
     if task == "density" and not any(hasattr(type(system), name) for name in ("means_", "visible_bias_", "biases_")):
@@ -309,5 +352,5 @@ def drawing(system: Any) -> Callable[[Any], Figure] | None:
     return {
         "classify": regions, "regress": curve, "cluster": clusters, "density": parts_of_digits,
         "generate": samples_of_digits, "represent": embedded, "recommend": ratings, "rank": ratings,
-        "language": next_letters, "translate": attention,
+        "language": next_letters, "translate": attention, "fill": texts_as_points,
     }.get(task)  # fmt: skip

@@ -19,6 +19,7 @@ _WHERE = {
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
     "classification": ("brier", "classification_metrics"),
     "clusters": ("silhouette", "silhouettes", "stability"),
+    "collapse": ("CollapseReport", "collapse_report"),
     "coefficients": (
         "Coefficients", "least_squares_coefficients", "logistic_coefficients", "posterior_coefficients",
     ),

@@ -92,6 +92,11 @@ class Loss:
         by_hand = {name: term for name, term in self.terms.items() if term.add_slope}
         return _total({**found, **by_hand}, weights)
 
+    def backward(self, weights: Mapping[str, float], inputs: Sequence[Any] | None = None) -> None:
+        """Add the gradient of the total to that of the parameters; see `derive` for what is given."""
+        self.derive(weights, inputs)
+        self.add_slopes(weights)
+
     def derive(self, weights: Mapping[str, float], inputs: Sequence[Any] | None = None) -> None:
         """Add the gradient of the `learned` terms to that of the parameters.
 

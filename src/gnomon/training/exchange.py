@@ -69,9 +69,7 @@ class Exchange:
             self._place(loss.gradients, parameters)
             return
         self.divisor = 1.0
-        inputs = self._cleared(parameters)
-        loss.derive(weights, inputs)
-        loss.add_slopes(weights)
+        loss.backward(weights, self._cleared(parameters))
         self._take_up(parameters)
 
     def accumulate(self, pieces: Iterable[Loss], parameters: Mapping[str, torch.nn.Parameter]) -> Loss:
