@@ -16,6 +16,7 @@ _WHERE = {
     "bias_variance": ("decompose",),
     "bleu": ("Bleu", "corpus_bleu", "sentence_bleu"),
     "blind": ("BlindTrial", "TrialScore", "exact_interval", "make_blind_trial", "score_trial"),
+    "boxes": ("Matches", "box_iou", "match_boxes", "non_maximum_suppression"),
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
     "classification": ("brier", "classification_metrics"),
     "clusters": ("silhouette", "silhouettes", "stability"),

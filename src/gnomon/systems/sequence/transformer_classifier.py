@@ -99,7 +99,7 @@ class TransformerClassifier(ReadsTexts, HasDtype, Classifier):
     >>> texts = ["the sun casts a shadow", "shadow of the dial at noon", "salt of the sea", "tide and wave"] * 8
     >>> model = TransformerClassifier(n_embedding=16, n_hidden=32, n_layers=1, epochs=20, batch_size=8,
     ...                               learning_rate=0.01, random_state=0).fit(texts, [0, 0, 1, 1] * 8)
-    >>> model.predict(["the sun and the dial", "the wave of the sea"]).tolist()
+    >>> model.predict(["the sun and the dial", "salt and tide"]).tolist()
     [0, 1]
     """
 
