@@ -325,7 +325,7 @@ CAPTIONS: dict[Callable[[Any], Figure], str] = {
     samples_of_digits: "Digits that it makes after a short fit.",
     seen_digits: "Digits that it has not learned from, and what it takes them for; wrong ones in red.",
     labeled_pixels: "Scenes that it has not learned from, the true labels of their pixels, and those that it finds.",
-    sorted_texts: "Docstrings of four parts of Python's library that it has not learned from, and what it takes them for.",
+    sorted_texts: "Docstrings that it has not learned from, and which part of Python's library it takes them for.",
     texts_as_points: "Vectors of docstrings in their two main directions, colored by the part of Python's library.",
     captioned: "Images that it has not learned from, under what it says of them.",
     embedded: "Wines of three growers in the plane that it has learned.",

@@ -43,6 +43,7 @@ _WHERE = {
     "evidence_bound": (
         "BoundCheck", "ElboTerms", "SolvedModel", "check_bound", "elbo", "elbo_terms", "free_energy",
     ),
+    "glue": ("GlueTask", "TaskResult", "glue_score", "suite_score"),
     "gradient_estimates": ("GradientVariance", "gradient_variance"),
     "gradient_noise": ("ChainEstimator", "GradientMoments", "gradient_bias_variance"),
     "gradients": ("GradientReport", "ParameterCheck", "gradcheck", "gradient_check"),
