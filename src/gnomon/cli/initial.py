@@ -18,8 +18,8 @@ BEGINNING = ("initial", "freeze", "fresh", "head", "lr_backbone", "lr_head", "lr
 
 
 _HELP = {
-    "initial": "Run, or .safetensors file of weights, that a network begins from; its output layer begins anew where "
-    "the classes are others.",
+    "initial": "Run, .safetensors file of weights, or folder of a published encoder of texts that a network begins "
+    "from; its output layer begins anew where the classes are others.",
     "freeze": "Layers of these weights that stay as they are, such as features.0*.",
     "fresh": "Layers that are not taken, beside the output layer.",
     "head": "The output layer. [default auto: new where the classes are others]",
@@ -27,7 +27,7 @@ _HELP = {
     "lr_head": "Step size of what begins anew. [default --learning-rate]",
     "lr_decay": "Factor of the step size for each stage before the output layer. [default 1]",
 }
-_METAVARS = {"initial": "RUN|FILE", "freeze": "A,B,...", "fresh": "A,B,..."}
+_METAVARS = {"initial": "RUN|FILE|FOLDER", "freeze": "A,B,...", "fresh": "A,B,..."}
 
 
 def initial_options() -> list[click.Option]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from numbers import Integral
@@ -81,6 +82,8 @@ class SubwordTokenizer:
         self._tokenizer = tokenizer
         self.tokens: tuple[str, ...] = _pieces(tokenizer)
         self._tokenizer.encode_special_tokens = True  # what a text says is text
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
 
     @classmethod
     def train(cls, corpus: Any, vocabulary_size: int = 4000, kind: Kind = "bpe", *, min_count: int = 1) -> Self:
@@ -156,6 +159,24 @@ class SubwordTokenizer:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def unit(self) -> str:
+        """Which of the units its pieces are.
+
+        Raises
+        ------
+        UserValueError
+            Those of another rule.
+        """
+        facts = json.loads(self._tokenizer.to_str())
+        kind, before = facts["model"].get("type"), json.dumps(facts.get("pre_tokenizer"))
+        if kind == "WordPiece":
+            return "wordpiece"
+        if kind == "BPE" and ("ByteLevel" in before or facts["model"].get("byte_fallback")):
+            return "byte-bpe" if "ByteLevel" in before else "bpe"
+        what = f"the tokenizer must be of WordPiece or of byte-pair encoding over bytes, got {kind}"
+        raise UserValueError(what, "tokenizer", "take another checkpoint")
 
     @property
     def digest(self) -> str:
@@ -273,6 +294,8 @@ class Subwords(Vocabulary):
     ----------
     tokenizer : SubwordTokenizer
     specials : sequence of str, default ("<unk>", "<s>", "</s>")
+    beside : sequence of str, default ("[UNK]",)
+        Pieces of the tokenizer that no text is cut into, for which special symbols stand.
 
     Examples
     --------
@@ -282,8 +305,11 @@ class Subwords(Vocabulary):
     (True, 'the sun')
     """
 
-    def __init__(self, tokenizer: SubwordTokenizer, specials: Sequence[str] = ("<unk>", "<s>", "</s>")) -> None:
-        super().__init__([one for one in tokenizer.tokens if one != UNKNOWN_PIECE], specials)
+    def __init__(
+        self, tokenizer: SubwordTokenizer, specials: Sequence[str] = ("<unk>", "<s>", "</s>"),
+        beside: Collection[str] = (UNKNOWN_PIECE,),
+    ) -> None:  # fmt: skip
+        super().__init__([one for one in tokenizer.tokens if one not in beside], specials)
         self.tokenizer = tokenizer
         self.tokenize, self.tokenize_all = tokenizer.tokenize, tokenizer.tokenize_all
         self.detokenize = tokenizer.detokenize
@@ -296,7 +322,8 @@ class Subwords(Vocabulary):
     def from_state(cls, state: Mapping[str, Any]) -> Subwords:
         """The vocabulary that `state` described."""
         plain = Vocabulary.from_state({name: value for name, value in state.items() if name != "tokenizer"})
-        return cls(SubwordTokenizer.from_state(state), plain.specials)
+        tokenizer = SubwordTokenizer.from_state(state)
+        return cls(tokenizer, plain.specials, set(tokenizer.tokens).difference(plain.tokens))
 
 
 def restored(state: Mapping[str, Any]) -> Vocabulary:

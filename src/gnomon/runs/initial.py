@@ -30,7 +30,8 @@ class FineTuning:
     ----------
     source : path or fitted System
         A run, or a .safetensors file: of a run, of ``model_.state()``, or of torchvision's names where the system is a
-        convolutional network of its.
+        convolutional network of its; for systems that read texts in both directions the folder of a BERT, ELECTRA or
+        RoBERTa, as transformers saves it.
     freeze : tuple of str, default ()
         Patterns of parameter names, such as ``"features.0*"``: these stay as they are, and norms all of whose
         parameters stay keep their running mean and variance, in training too. The name of a layer stands for all in it.

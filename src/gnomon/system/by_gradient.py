@@ -50,9 +50,9 @@ class ByGradient(TrainedByGradient, System):
         X, y, sample_weight, validation, run, preparation
             As of every system.
         initial : FineTuning, path or fitted system, optional
-            What the weights begin from in place of chance: a run, a .safetensors file, or with
-            `gnomon.FineTuning` what stays frozen, what begins anew and what learns how fast. ``initial_`` says what
-            was made of it.
+            What the weights begin from in place of chance: a run, a .safetensors file, the folder of a published
+            encoder of texts, or with `gnomon.FineTuning` what stays frozen, what begins anew and what learns how
+            fast. ``initial_`` says what was made of it.
 
         Returns
         -------

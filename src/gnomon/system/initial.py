@@ -16,6 +16,7 @@ from gnomon.errors import UserTypeError, UserValueError, counted
 from gnomon.runs.digests import digest
 from gnomon.runs.initial import FineTuning
 from gnomon.system.base import System
+from gnomon.system.published import Published
 from gnomon.system.saving import load
 from gnomon.training.driver import not_finite
 from gnomon.training.fine_tuning import copy_weights, freeze, matched, output_names, parameter_groups
@@ -25,8 +26,8 @@ __all__ = ["Beginning", "Source", "preparation_of", "read"]
 PICKLES = (".pth", ".pt", ".bin", ".ckpt", ".pkl", ".pickle", ".tar")
 ENDING = ".safetensors"
 CONVERT = (
-    "python -c 'import sys, torch, safetensors.torch as s; s.save_file(torch.load(sys.argv[1], weights_only=True), "
-    "sys.argv[2])' {old} {new}"
+    "python -c 'import sys, torch, safetensors.torch as s; s.save_file({{k: v.clone().contiguous() for k, v in "
+    "torch.load(sys.argv[1], weights_only=True).items()}}, sys.argv[2])' {old} {new}"
 )
 
 
@@ -42,12 +43,15 @@ class Source:
     system : System, optional
     called : mapping of str to str
         What the source itself calls the arrays, where that differs.
+    published : Published, optional
+        What stands beside the weights in the folder of a published encoder of texts.
     """
 
     name: str
     arrays: Mapping[str, Any]
     system: System | None = None
     called: Mapping[str, str] = field(default_factory=dict)
+    published: Published | None = None
 
     @property
     def preparation(self) -> Prepared | None:
@@ -69,7 +73,7 @@ class Source:
 
 
 def read(source: Any) -> Source:
-    """The weights of a fitted system, a run or a file.
+    """The weights of a fitted system, a run, a file or the folder of a published encoder of texts.
 
     Raises
     ------
@@ -83,6 +87,9 @@ def read(source: Any) -> Source:
     if not isinstance(source, str | os.PathLike):
         raise UserTypeError.must("initial", "be a run, a .safetensors file or a fitted system", source)
     path = Path(source)
+    if path.is_dir() and Published.found(path):
+        published = Published.of(path, CONVERT)
+        return Source(str(path), _arrays_in(published.weights), published=published)
     if path.is_dir():
         system = load(path)
         return Source(str(path), system.model_.state(), system)
@@ -155,6 +162,7 @@ class Beginning:
         new = tuning.head == "new" or (tuning.head == "auto" and not _same_outputs(system, source))
         everything = list(model.state_dict())
         begins = set(matched(everything, tuning.fresh, "fresh")) | (set(last) if new else set())
+        begins |= set() if source.published is None else _absent(everything, source.arrays)
         copied = copy_weights(model, source.arrays, begins, source.name, source.called)
         fresh = [name for name in everything if name in begins]
         named = [name for name, _ in model.named_parameters()]
@@ -198,10 +206,23 @@ def _units(model: Any, copied: list[str]) -> str:
 def _renamed(system: Any, model: Any, source: Source) -> Source:
     """The arrays by the names of the model, where the system knows those of another library."""
     found = system.foreign_weights(model, source.arrays, source.name) if source.system is None else None
-    if found is None:
-        return source
-    arrays, called = found
-    return Source(source.name, arrays, None, called)
+    if found is not None:
+        return replace(source, arrays=found[0], called=found[1])
+    if source.published is not None:
+        what = f"{source.name} holds an encoder of texts, {source.published.family}, got {system.name}"
+        raise UserValueError(what, "initial", "fit transformer-classifier, bert or electra")
+    return source
+
+
+def _absent(names: list[str], arrays: Mapping[str, Any]) -> set[str]:
+    """Names in parts of a network, its pooler say, of which a published one has nothing."""
+
+    def part(name: str) -> tuple[str, ...]:
+        pieces = name.split(".")
+        return tuple(pieces[: 2 if pieces[0] in ("encoder", "generator") else 1])
+
+    there = {part(name) for name in arrays}
+    return {name for name in names if part(name) not in there}
 
 
 def _tensors_alone(model: Any, source: Source) -> Source:
@@ -214,7 +235,7 @@ def _tensors_alone(model: Any, source: Source) -> Source:
             what = f"the {name.replace('_', ' ')} must be that of {source.name}, {sizes}"
             raise UserValueError(what, "initial", "fit to data of the same, or leave initial out")
     arrays = {name: _tensor(value) for name, value in source.arrays.items() if name not in beside}
-    return Source(source.name, arrays, source.system, source.called)
+    return replace(source, arrays=arrays)
 
 
 def _tensor(value: Any) -> Any:

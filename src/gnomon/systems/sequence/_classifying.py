@@ -27,6 +27,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.systems.sequence._model import WithVocabulary, vocabulary_in
+from gnomon.systems.sequence._published import by_our_names, check_settings, widths
 
 __all__ = ["EncodedTexts", "ReadsTexts", "segments_of"]
 
@@ -181,6 +182,9 @@ class ReadsTexts(ByGradient):
         if self._start is None:
             return None
         source = self._start[1]
+        if source.published is not None:
+            check_settings(self, source.published, ("bert", "electra", "roberta"))
+            return source.published.vocabulary
         unit = getattr(source.system, "unit", self.unit)
         if unit != self.unit:
             what = f"unit must be that of {source.name}, {unit!r}, got {self.unit!r}"
@@ -194,28 +198,38 @@ class ReadsTexts(ByGradient):
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return {
             "n_ids": len(examples.shared["vocabulary"]), "pair": bool(examples.shared["pair"].two),
-            "dtype": getattr(self, "dtype", None) or "float32",
+            "dtype": getattr(self, "dtype", None) or "float32", **widths(self._start),
         }  # fmt: skip
 
     def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
         model.vocabulary = examples.shared["vocabulary"]
         model.initialize(noise)
 
-    def make_encoder(self, n_ids: int, dtype: torch.dtype, *, pooled: bool) -> TextEncoder:
-        """The encoder, before any fit."""
+    def make_encoder(
+        self, n_ids: int, dtype: torch.dtype, *, pooled: bool, epsilon: float | None = None,
+        embedding_width: int | None = None,
+    ) -> TextEncoder:  # fmt: skip
+        """The encoder, before any fit; the term of its norms and the embedding's width as a published one has them."""
         positions: Positions = self.recipe("positions")
-        places = positions.build(self.window, self.n_embedding, self.n_heads, dtype)
+        places = positions.build(self.window, embedding_width or self.n_embedding, self.n_heads, dtype)
         unit, first = nn.GELU if self.activation == "gelu" else nn.ReLU, self.norm == "before"
         layers = [
             EncoderLayer(
                 self.n_embedding, self.n_heads, self.n_hidden, unit(), norm_first=first, dropout=self.dropout,
-                places=places, dtype=dtype,
+                places=places, epsilon=1e-5 if epsilon is None else epsilon, dtype=dtype,
             )
             for _ in range(self.n_layers)
         ]  # fmt: skip
         return TextEncoder(
-            n_ids, self.n_embedding, layers, places, dropout=self.dropout, final_norm=first, pooled=pooled, dtype=dtype
-        )
+            n_ids, self.n_embedding, layers, places, embedding_width=embedding_width, dropout=self.dropout,
+            final_norm=first, epsilon=1e-12 if epsilon is None else epsilon, pooled=pooled, dtype=dtype,
+        )  # fmt: skip
+
+    def foreign_weights(
+        self, model: Any, arrays: Mapping[str, Any], source: str
+    ) -> tuple[dict[str, Any], dict[str, str]] | None:
+        published = None if self._start is None else self._start[1].published
+        return None if published is None else by_our_names(model, arrays, published, self.window)
 
     def usable_weights(self, model: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         own = (*model.state_dict(), *(name for name in arrays if name.startswith("token_")))

@@ -29,6 +29,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype
+from gnomon.systems.sequence._published import by_our_names, check_settings, widths
 
 __all__ = ["TextPretraining", "outputs", "pieces"]
 
@@ -78,6 +79,8 @@ class TextPretraining(ByGradient, HasDtype):
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"positions": Positions}
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
     primary: ClassVar[str] = "masked_log_likelihood"
+    published: ClassVar[tuple[str, ...]] = ()
+    """Families of published encoders that a fit can begin from."""
 
     unit: Annotated[
         Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"],
@@ -150,13 +153,22 @@ class TextPretraining(ByGradient, HasDtype):
     def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
         if sample_weight is not None:
             raise UserValueError("sentences have no weights here", "sample_weight", "repeat a sentence instead")
-        domain, text = self.domain.read_first(X, self.min_count)
-        found = self._passages(text, domain.vocabulary, self.wants_pairs())
+        text, vocabulary = self._first_text(X)
+        found = self._passages(text, vocabulary, self.wants_pairs())
         if self.wants_pairs() and not self._pairs(found):
             what = "what follows what is not learned: the text has no two documents, or none of two sentences"
             warnings.warn(f"{what}; separate documents by blank lines", UserWarning, stacklevel=3)
-            return self._passages(text, domain.vocabulary, pairs=False)
+            return self._passages(text, vocabulary, pairs=False)
         return found
+
+    def _first_text(self, X: Any) -> tuple[Ragged, Vocabulary | None]:
+        """Ids of a text, and the vocabulary: its own, or that of a published encoder that the fit begins from."""
+        published = None if self._start is None else self._start[1].published
+        if published is None:
+            domain, text = self.domain.read_first(X, self.min_count)
+            return text, domain.vocabulary
+        check_settings(self, published, self.published)
+        return Corpus(self.unit, published.vocabulary, self.vocabulary_size).ingest(X), published.vocabulary
 
     def ingest_validation(self, validation: Any, examples: Any) -> Examples:
         return self.text_examples(validation, examples.shared["vocabulary"], pairs=self._pairs(examples))
@@ -179,8 +191,18 @@ class TextPretraining(ByGradient, HasDtype):
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return {
             "vocabulary_size": len(examples.shared["vocabulary"]), "pairs": self._pairs(examples),
-            "dtype": self.dtype or "float32",
+            "dtype": self.dtype or "float32", **self._norms(),
         }  # fmt: skip
+
+    def _norms(self) -> dict[str, Any]:
+        """The term of the norms, where it is that of a source."""
+        return {name: value for name, value in widths(self._start).items() if name == "epsilon"}
+
+    def foreign_weights(
+        self, model: Any, arrays: Mapping[str, Any], source: str
+    ) -> tuple[dict[str, Any], dict[str, str]] | None:
+        published = None if self._start is None else self._start[1].published
+        return None if published is None else by_our_names(model, arrays, published, self.window)
 
     def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
         model.vocabulary = examples.shared["vocabulary"]
@@ -188,7 +210,7 @@ class TextPretraining(ByGradient, HasDtype):
 
     def make_encoder(
         self, vocabulary_size: int, kind: torch.dtype, *, share: float = 1.0, pooled: bool = True,
-        embedding_width: int | None = None, learned_segments: bool = True,
+        embedding_width: int | None = None, learned_segments: bool = True, epsilon: float = 1e-12,
     ) -> TextEncoder:  # fmt: skip
         """The encoder, or one of a share of the width, before any fit."""
         heads = max(1, round(self.n_heads * share))
@@ -200,14 +222,14 @@ class TextPretraining(ByGradient, HasDtype):
         unit, first = nn.GELU if self.activation == "gelu" else nn.ReLU, self.norm == "before"
         layers = [
             EncoderLayer(
-                width, heads, inner, unit(), norm_first=first, dropout=self.dropout, places=places, epsilon=1e-12,
+                width, heads, inner, unit(), norm_first=first, dropout=self.dropout, places=places, epsilon=epsilon,
                 dtype=kind,
             )
             for _ in range(self.n_layers)
         ]  # fmt: skip
         return TextEncoder(
             vocabulary_size, width, layers, places, embedding_width=narrow, dropout=self.dropout, final_norm=first,
-            pooled=pooled, learned_segments=learned_segments, dtype=kind,
+            epsilon=epsilon, pooled=pooled, learned_segments=learned_segments, dtype=kind,
         )  # fmt: skip
 
     # --- vectors ------------------------------------------------------------------------------------------------

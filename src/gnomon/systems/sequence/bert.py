@@ -45,12 +45,16 @@ class BERTModel(WithVocabulary):
     pairs : bool
         Whether there are scores of what follows.
     dtype : torch.dtype
+    epsilon : float in (0, inf), default 1e-12
+        Of the norm of the scores' hidden layer.
     """
 
-    def __init__(self, encoder: TextEncoder, unit: nn.Module, pairs: bool, dtype: torch.dtype) -> None:
+    def __init__(
+        self, encoder: TextEncoder, unit: nn.Module, pairs: bool, dtype: torch.dtype, epsilon: float = 1e-12
+    ) -> None:
         super().__init__()
         self.encoder = encoder
-        self.head = TokenHead(encoder.width, encoder.tokens, unit, dtype=dtype)
+        self.head = TokenHead(encoder.width, encoder.tokens, unit, epsilon=epsilon, dtype=dtype)
         self.follows = dense(encoder.width, 2, dtype=dtype) if pairs else None
 
     def initialize(self, noise: contracts.Noise) -> None:
@@ -82,7 +86,8 @@ class BERT(TextPretraining):
     Text is a string (each line a sentence, blank lines between documents), a list of strings (sentences, empty ones
     between documents; or documents, if some have several lines), or a list of lists of tokens. Without blank lines
     `document` sentences count as a document. Half of the second passages come from another document. With the same
-    weights the encoder equals ``transformers.BertModel``. Source: Devlin, Chang, Lee and Toutanova (2019).
+    weights the encoder equals ``transformers.BertModel``. ``initial`` may be the folder of a BERT or RoBERTa as
+    transformers saves it, with its settings. Source: Devlin, Chang, Lee and Toutanova (2019).
 
     Examples
     --------
@@ -95,6 +100,7 @@ class BERT(TextPretraining):
 
     name: ClassVar[str] = "bert"
     model_class: ClassVar[type] = BERTModel
+    published: ClassVar[tuple[str, ...]] = ("bert", "roberta")
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "vocabulary_size": {"unit": "bpe"}, "whole_words": {"unit": "wordpiece"},
     }  # fmt: skip
@@ -109,11 +115,12 @@ class BERT(TextPretraining):
     def wants_pairs(self) -> bool:
         return self.next_sentence
 
-    def make(self, *, vocabulary_size: int, pairs: bool, dtype: str) -> BERTModel:
+    def make(self, *, vocabulary_size: int, pairs: bool, dtype: str, epsilon: float = 1e-12) -> BERTModel:
         kind = getattr(torch, dtype)
         unit = nn.GELU() if self.activation == "gelu" else nn.ReLU()
-        encoder = self.make_encoder(vocabulary_size, kind, learned_segments=self.segments == "learned")
-        return BERTModel(encoder, unit, pairs, kind)
+        learned = self.segments == "learned"
+        encoder = self.make_encoder(vocabulary_size, kind, learned_segments=learned, epsilon=epsilon)
+        return BERTModel(encoder, unit, pairs, kind, epsilon)
 
     def make_objective(self) -> MaskedLanguage:
         return MaskedLanguage(self.window, self.masking, self.whole_words)
@@ -156,7 +163,10 @@ class BERT(TextPretraining):
         """Ids of a text, `MASK` where it says ``<mask>``."""
         domain, most = self.known_domain(), room(self.window, pair=False)
         if isinstance(text, str):
-            parts = [domain.tokens(part, "text") for part in text.split(HIDDEN)]
+            *before, last = text.split(HIDDEN)
+            if self.unit in ("bpe", "byte-bpe"):  # whose pieces hold the blank before them
+                before = [part.removesuffix(" ") for part in before]
+            parts = [domain.tokens(part, "text") for part in (*before, last)]
             tokens: list[str | None] = list(chain.from_iterable([None, *part] for part in parts))[1:]
         else:
             tokens = [None if one == HIDDEN else one for one in domain.tokens(text, "text")]

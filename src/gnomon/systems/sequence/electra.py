@@ -39,17 +39,21 @@ class ELECTRAModel(WithVocabulary):
     unit : nn.Module
         The activation of the outputs' hidden layers.
     dtype : torch.dtype
+    epsilon : float in (0, inf), default 1e-12
+        Of the norm of the generator's output.
     """
 
     follows = None
 
-    def __init__(self, encoder: TextEncoder, generator: TextEncoder, unit: nn.Module, dtype: torch.dtype) -> None:
+    def __init__(
+        self, encoder: TextEncoder, generator: TextEncoder, unit: nn.Module, dtype: torch.dtype, epsilon: float = 1e-12
+    ) -> None:
         super().__init__()
         self.encoder, self.generator = encoder, generator
         shared = ("tokens", "segments", "norm") + (("places",) if isinstance(encoder.places, LearnedPlaces) else ())
         for name in shared:
             setattr(generator, name, getattr(encoder, name))
-        self.head = TokenHead(generator.width, encoder.tokens, unit, dtype=dtype)
+        self.head = TokenHead(generator.width, encoder.tokens, unit, epsilon=epsilon, dtype=dtype)
         self.replaced = ReplacedHead(encoder.width, unit, dtype=dtype)
 
     def initialize(self, noise: contracts.Noise) -> None:
@@ -78,7 +82,8 @@ class ELECTRA(TextPretraining):
     Notes
     -----
     Text is given as to `BERT`. `transform` and `encode` are the discriminator's. A token that is drawn though it was
-    there counts as original. With the same weights the encoder equals ``transformers.ElectraModel``. Source: Clark,
+    there counts as original. With the same weights the encoder equals ``transformers.ElectraModel``. ``initial`` may be
+    the folder of a discriminator as transformers saves it, with its settings; the generator begins anew. Source: Clark,
     Luong, Le and Manning (2020).
 
     Examples
@@ -92,6 +97,7 @@ class ELECTRA(TextPretraining):
 
     name: ClassVar[str] = "electra"
     model_class: ClassVar[type] = ELECTRAModel
+    published: ClassVar[tuple[str, ...]] = ("electra",)
 
     embedding_width: Annotated[
         int | None,
@@ -109,15 +115,15 @@ class ELECTRA(TextPretraining):
         Doc("The vector of a text: the mean of those of its tokens, or that of ``<cls>``."),
     ] = "mean"
 
-    def make(self, *, vocabulary_size: int, pairs: bool, dtype: str) -> ELECTRAModel:
+    def make(self, *, vocabulary_size: int, pairs: bool, dtype: str, epsilon: float = 1e-12) -> ELECTRAModel:
         kind = getattr(torch, dtype)
         unit = nn.GELU() if self.activation == "gelu" else nn.ReLU()
         narrow = self.embedding_width or self.n_embedding
         encoder, generator = (
-            self.make_encoder(vocabulary_size, kind, share=share, pooled=False, embedding_width=narrow)
+            self.make_encoder(vocabulary_size, kind, share=share, pooled=False, embedding_width=narrow, epsilon=epsilon)
             for share in (1.0, self.generator_share)
         )
-        return ELECTRAModel(encoder, generator, unit, kind)
+        return ELECTRAModel(encoder, generator, unit, kind, epsilon)
 
     def make_objective(self) -> ReplacedTokens:
         return ReplacedTokens(self.window, self.masking, self.discriminator_weight)

@@ -90,6 +90,8 @@ class TransformerClassifier(ReadsTexts, HasDtype, Classifier):
     X is a list of strings, or of pairs of strings. A row of more than `window` tokens is cut, of a pair the longer text
     first, and the fit says how many are. An empty text is ``<cls> <sep>``. From another fit of the same settings, one
     of BERT say, ``initial`` takes the encoder and the vocabulary; the output layer begins anew where classes differ.
+    ``initial`` may be the folder of a BERT, ELECTRA or RoBERTa as transformers saves it, with its settings; an ELECTRA
+    has no pooler, so that one begins anew.
 
     An update costs about 6 batch_size * T * n_layers * (4 n_embedding^2 + 2 n_embedding * n_hidden + T * n_embedding)
     multiplications for rows of T tokens. Source: Devlin, Chang, Lee and Toutanova (2019).
@@ -122,9 +124,11 @@ class TransformerClassifier(ReadsTexts, HasDtype, Classifier):
     def arguments(self, examples: Examples) -> dict[str, Any]:
         return ReadsTexts.arguments(self, examples) | {"n_classes": len(self.classes_)}
 
-    def make(self, *, n_ids: int, pair: bool, n_classes: int, dtype: str) -> TransformerClassifierModel:
+    def make(
+        self, *, n_ids: int, pair: bool, n_classes: int, dtype: str, **published: Any
+    ) -> TransformerClassifierModel:
         kind = getattr(torch, dtype)
-        encoder = self.make_encoder(n_ids, kind, pooled=self.pooling == "first")
+        encoder = self.make_encoder(n_ids, kind, pooled=self.pooling == "first", **published)
         return TransformerClassifierModel(encoder, n_classes, self.pooling, self.dropout, kind)
 
     def make_objective(self) -> Supervised:
