@@ -117,6 +117,7 @@ from gnomon.systems.variational.sbn import SBN as SBN
 from gnomon.systems.variational.vae import VAE as VAE
 from gnomon.systems.variational.vrnn import VRNN as VRNN
 from gnomon.systems.vision.alexnet import AlexNet as AlexNet
+from gnomon.systems.vision.box_detector import BoxDetector as BoxDetector
 from gnomon.systems.vision.cnn import CNN as CNN
 from gnomon.systems.vision.densenet import DenseNet as DenseNet
 from gnomon.systems.vision.fcn import FCN as FCN

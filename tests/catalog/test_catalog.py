@@ -107,6 +107,7 @@ def test_what_a_system_is_fitted_to_is_what_its_class_says(one):
     target = (system.__sklearn_tags__().target_tags.required and domain.is_table) or system.labeled
     expected += "" if not target else ", numeric target" if "regress" in one.tasks else ", labels"
     expected += ", captions" if "caption" in one.tasks else ""
+    expected += ", boxes" if "detect" in one.tasks else ""
     expected += ", labels of pixels" if "segment" in one.tasks else ""
     assert one.needs == expected, "state takes= or missing= in its line of the catalog"
 

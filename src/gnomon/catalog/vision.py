@@ -84,4 +84,10 @@ ENTRIES = (
         {"channels": (3, 4), "convolutions": 1, "epochs": 8, "batch_size": 16, "learning_rate": 0.03},
         takes="images, labels of pixels",
     ),
+    Entry(
+        "box-detector", "Box detector (anchor-free detector of objects)", "目标检测（无锚框检测器）", "model",
+        ("detect",), "gnomon.systems.vision.box_detector:BoxDetector", "Zhou, Wang and Krähenbühl 2019", ("PRA-113",),
+        {"channels": (4, 6), "convolutions": 1, "epochs": 12, "batch_size": 16, "learning_rate": 0.03},
+        takes="images, boxes",
+    ),
 )  # fmt: skip

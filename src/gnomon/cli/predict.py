@@ -10,6 +10,7 @@ import click
 from gnomon.cli import completion, output
 from gnomon.cli.fitted import KEEP, Query, ask, having, kept, lacks
 from gnomon.cli.form import with_form
+from gnomon.cli.predict_boxes import predict_boxes
 from gnomon.cli.predict_pixels import is_folder, predict_pixels
 from gnomon.cli.predict_texts import predict_texts, text_options
 from gnomon.cli.versions import answering, versions_options
@@ -42,7 +43,7 @@ def command(
     DATA is a built-in set, a file, a folder of images or a single image. Columns are found by their names; other
     columns of DATA, such as known labels, are left out. A model that labels pixels takes images of any size, writes a
     mask for each of them where --out is a folder, and else what fraction of each image its classes cover. A model that
-    translates writes a target to each source, or several.
+    finds boxes writes a line for each. One that translates writes a target to each source, or several.
     """
     if not is_folder(out):
         check_out(out, TABLES)
@@ -54,6 +55,10 @@ def command(
     if "segment" in system.tasks:
         refused = {"--columns": columns, "--keep": keep, "--std": std}
         predict_pixels(run, data, system, out=out, proba=proba, as_json=as_json, refused=refused)
+        return
+    if "detect" in system.tasks:
+        refused = {"--columns": columns, "--keep": keep, "--std": std, "--proba": proba}
+        predict_boxes(run, data, system, out=out, as_json=as_json, refused=refused)
         return
     check_out(out, TABLES)
     if n_best or rescore or tune or candidates:

@@ -47,6 +47,9 @@ def command(
     if "segment" in system.tasks:
         remedy = f"gnomon evaluate {run} --figures FOLDER draws images with the labels of their pixels"
         raise UserTypeError(f"{system.name} predicts a label for each pixel, not for each row", run, remedy)
+    if "detect" in system.tasks:
+        remedy = f"gnomon evaluate {run} --figures FOLDER draws images with their boxes"
+        raise UserTypeError(f"{system.name} finds boxes on images, no answer for each row", run, remedy)
     rows, X, y = rows_of(run, data, target, system, "show")
     found = show_rows(system, task_of(system), rows, X, y, n, random_state=seed, worst=mistakes)
     columns = found.columns(rows)

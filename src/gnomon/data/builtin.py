@@ -63,10 +63,10 @@ def builtin(name: str) -> Dataset:
         from gnomon.data.translations import dates, reversed_strings
 
         return Dataset(name, pairs=dates() if name == "dates" else reversed_strings(), source={"name": name})
-    if name == "digit-scenes":
-        from gnomon.data.scenes import digit_scenes
+    if name in ("digit-boxes", "digit-scenes"):
+        from gnomon.data.scenes import digit_boxes, digit_scenes
 
-        return digit_scenes(_digits())
+        return digit_boxes(_digits()) if name == "digit-boxes" else digit_scenes(_digits())
     if name in ("colored-shapes", "digit-lines"):
         from gnomon.data.drawn_scenes import colored_shapes, digit_lines
 

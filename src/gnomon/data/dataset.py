@@ -63,6 +63,8 @@ class Dataset:
         What rows are held out by, where that is a column: groups or times. No feature; see `gnomon.data.split`.
     masks : int array of shape (n, rows, columns), optional
         The label of each pixel of the images, -1 where it has none.
+    boxes : array of shape (n, m, 5), optional
+        x1, y1, x2, y2 and label of what is on the images, in edges of pixels; -1 for boxes to be ignored, NaN for none.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Dataset:
     preparation: Prepared | None = field(default=None, repr=False)
     by: NDArray[Any] | None = field(default=None, repr=False)
     masks: NDArray[Any] | None = field(default=None, repr=False)
+    boxes: NDArray[Any] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         for part in (self.X, self.frame, self.text, self.pairs, self.y, self.ratings, self.triples):
@@ -109,6 +112,8 @@ class Dataset:
             parts.append("with labels" if self.y.dtype.kind != "f" else "with a target")
         if self.masks is not None:
             parts.append("with a label for each pixel")
+        if self.boxes is not None:
+            parts.append("with boxes")
         parts += [repr(part) for part in (self.ratings, self.triples) if part is not None]
         return f"Dataset({', '.join(parts)})"
 
@@ -116,7 +121,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """BLAKE2b over table, labels, text, ratings and triples; the same for the same values on every machine."""
         ids = [part.arrays() for part in (self.ratings, self.triples) if part is not None]
-        more: list[Any] = [part for part in (self.pairs, self.by, self.masks) if part is not None]
+        more: list[Any] = [part for part in (self.pairs, self.by, self.masks, self.boxes) if part is not None]
         if self.frame is not None:
             more += [[column.name, str(column.dtype), column.to_list()] for column in self.frame.get_columns()]
         return fingerprint(self.X if self.frame is None else None, self.y, self.text, *ids, *more)
@@ -139,7 +144,7 @@ class Dataset:
             ``unit``: images with L grey levels become level / (L - 1), in [0, 1]. Any other table is taken as it is.
             ``grey``: the same, as chances of bits. ``threshold``: 1 from a chance of 0.5 on. ``drawn``: bits of these
             chances, by the row's number in the whole set (`gnomon.data.Binarizer`).
-            ``masks``: the labels of the pixels.
+            ``masks``: the labels of the pixels. ``boxes``: what is on the images, and where.
             ``documents``: a text to each row, or two: the sentences of a text, or one or two columns of text.
             ``images``: the same as arrays (n, rows, columns). Any other table is taken as it is: flat rows, whose shape
             the system must be told.
@@ -165,6 +170,9 @@ class Dataset:
         if part == "masks":
             what = "the pixels of this data have no labels"
             raise UserValueError(what, self.name, "give a folder with the folders images and masks in it")
+        if part == "boxes":
+            what = "the images of this data have no boxes"
+            raise UserValueError(what, self.name, "give a folder with the folder images and boxes.csv in it")
         if part == "X" and self.frame is not None:
             raise self._not_prepared()
         words = WORDS.get(part)
@@ -205,6 +213,7 @@ class Dataset:
             frame=None if self.frame is None else self.frame[rows],
             by=None if self.by is None else self.by[rows],
             masks=None if self.masks is None else self.masks[rows],
+            boxes=None if self.boxes is None else self.boxes[rows],
             source={**self.source, "part": part, **facts},
             rows=whole[rows],
         )
@@ -311,6 +320,7 @@ VIEWS: dict[str, Callable[[Dataset], Any]] = {
     "text": lambda data: data._need("text"), "pairs": lambda data: data._need("pairs"),
     "ratings": lambda data: data._need("ratings"), "documents": _documents,
     "triples": lambda data: data._need("triples"), "masks": lambda data: data._need("masks"),
+    "boxes": lambda data: data._need("boxes"),
 }  # fmt: skip
 """The forms in which a data set is taken, by name."""
 

@@ -32,6 +32,7 @@ BUILTIN: dict[str, str] = {
     "colored-shapes": "1200 pictures of 24 x 24 pixels of a colored shape, each with a phrase (made by a rule)",
     "dates": "4000 dates as people write them and as ISO 8601 has them (made by a rule)",
     "diabetes": "442 patients, 10 standardized measurements, progression after a year (scikit-learn)",
+    "digit-boxes": "599 scenes of three handwritten digits, 24 x 24 pixels, each in a box (scikit-learn)",
     "digit-lines": "724 lines of one to four handwritten digits, 12 x 40 pixels, and what is written (scikit-learn)",
     "digit-scenes": "599 scenes of three handwritten digits, 24 x 24 pixels, each with a label (scikit-learn)",
     "digits": "1797 handwritten digits of 8 x 8 pixels, 17 grey levels, 10 classes (scikit-learn)",

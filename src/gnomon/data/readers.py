@@ -202,6 +202,7 @@ def refuse_columns(source: dict[str, Any], name: str, what: str) -> None:
 
 def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | None, form: Form) -> Dataset:
     """The images; columns that are pixels, as a fit to images names them, must be all the pixels of these."""
+    from gnomon.data.box_tables import holds_boxes, read_boxed
     from gnomon.data.captions import holds_captions, read_captioned
     from gnomon.data.images import are_pixels, read_images, shape_of
     from gnomon.data.masks import holds_masks, read_masked
@@ -212,6 +213,8 @@ def _read_images(path: Path, source: dict[str, Any], resize: tuple[int, int] | N
     if path.is_dir() and resize is None and holds_texts(path):
         refuse_columns(source, path.name, "a folder of texts")
         return read_texts(path, {"path": source["path"]})
+    if holds_boxes(path):
+        return read_boxed(path, {"path": source["path"]}, resize=resize, form=form)
     if holds_captions(path):
         return read_captioned(path, {"path": source["path"]}, resize=resize, form=form)
     columns, what = source["columns"], "a folder of images" if path.is_dir() else "an image"

@@ -13,6 +13,10 @@ LEGENDS: dict[str, tuple[str, str]] = {
         "Images, truth, prediction",
         "Each image with the true and the predicted classes of its pixels in colors; gray pixels have no label.",
     ),
+    "boxes": (
+        "What is found on images",
+        "Green boxes are there, dashed orange ones are found, with the label they are given.",
+    ),
     "captions": (
         "What is written of images",
         "Each image with its caption, in red where it is not the true one, and where the decoder looked for each word.",

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from gnomon.data.arrays import npy
+from gnomon.data.box_tables import holds_boxes
 from gnomon.data.images import image_names, read_images
 from gnomon.data.loading import load, located
+from gnomon.data.masks import holds_masks
 from gnomon.data.names import BUILTIN
 from gnomon.data.sources import IMAGES, check_file
 from gnomon.errors import UserValueError
@@ -24,8 +26,8 @@ def images_by_name(data: str | os.PathLike[str], recipe: Mapping[str, Any], chan
     Parameters
     ----------
     data : name, folder, image file or .npy file
-        Of a folder with the folders ``images`` and ``masks`` in it the former; an array (n, rows, columns) or
-        (n, rows, columns, channels) of bytes, or of numbers in [0, 1].
+        Of a folder with the folder ``images``, and ``masks`` or ``boxes.csv``, in it the former; an array
+        (n, rows, columns) or (n, rows, columns, channels) of bytes, or of numbers in [0, 1].
     recipe : mapping
         The data of the run: whole numbers of an array are on the grey levels of the fit.
     channels : int
@@ -55,7 +57,7 @@ def images_by_name(data: str | os.PathLike[str], recipe: Mapping[str, Any], chan
     if not path.is_dir() and path.suffix.lower() not in IMAGES:
         remedy = "give a folder of images, an image, or an array in a .npy file"
         raise UserValueError("this holds no images", path.name, remedy)
-    folder = path / "images" if (path / "images").is_dir() and (path / "masks").is_dir() else path
+    folder = path / "images" if holds_masks(path) or holds_boxes(path) else path
     names = image_names(folder)
     files = [folder / name for name in names] if folder.is_dir() else [folder]
     found = [read_images(file, {"path": str(file)}, colors=channels == 3).view("images")[0] for file in files]

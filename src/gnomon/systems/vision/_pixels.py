@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import Tags
 
 from gnomon.contracts import Array
-from gnomon.data.dataset import no_images
-from gnomon.data.examples import Examples
-from gnomon.data.frames import needs_preparation
-from gnomon.distributions.pixels import AnyImages, PixelLabels, by_size
+from gnomon.distributions.pixels import PixelLabels
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.segmentation import pixel_counts, segmentation_scores
 from gnomon.objectives.criterion import ClassificationLoss
 from gnomon.objectives.per_pixel import PerPixel
 from gnomon.recipes.recipe import Recipe
-from gnomon.system.by_gradient import ByGradient
-from gnomon.system.fields import HasDtype
-from gnomon.system.given_images import tell_of_bytes
 from gnomon.system.prediction import without_nan
+from gnomon.systems.vision._staged import StagedNetwork
 
 __all__ = ["PixelClassifier"]
 
 
-class PixelClassifier(ByGradient, HasDtype):
+class PixelClassifier(StagedNetwork):
     """Base of the networks that label pixels; a subclass gives `make` and `initialize`.
 
     Its model has ``scores(x)``, shape (n, rows, columns, n_classes), of any images (n, rows, columns, channels).
@@ -40,27 +34,13 @@ class PixelClassifier(ByGradient, HasDtype):
 
     tasks: ClassVar[tuple[str, ...]] = ("segment",)
     primary: ClassVar[str] = "mean_iou"
-    domain: ClassVar[Any] = AnyImages()
     slots: ClassVar[Mapping[str, type[Recipe]]] = {"loss": ClassificationLoss}
 
-    # --- images in ----------------------------------------------------------------------------------------------
-
-    def known_domain(self) -> Any:
-        return AnyImages(channels=self.arguments_["image_channels"])
-
-    def ingest(self, X: Any, y: Any = None, sample_weight: Any = None) -> Examples:
-        if needs_preparation(X):
-            raise no_images("X")
-        if by_size(X) is not None:
-            raise UserValueError(
-                "a fit takes images of one size", "X", "cut them into tiles of one size; predict takes any"
-            )
-        examples = super().ingest(X, None, sample_weight)
-        self.classes_, codes = PixelLabels().encode(y, examples.X.shape[:3])
+    def coded(self, y: Any, shape: tuple[int, ...]) -> Any:
+        self.classes_, codes = PixelLabels().encode(y, shape)
         if len(self.classes_) < 2:
             raise UserValueError(f"y must hold at least 2 classes, got only {self.classes_.tolist()[0]!r}", "y")
-        tell_of_bytes(X)
-        return examples.replace(y=codes)
+        return codes
 
     def encode_target(self, y: Any, rows: Any) -> Any:
         codes = PixelLabels().locate(y, self.classes_, rows.shape[:3])
@@ -70,10 +50,6 @@ class PixelClassifier(ByGradient, HasDtype):
             what = f"class {np.asarray(y)[image, row, column]} is in no training image"
             raise UserValueError(what, f"image {image}, row {row}, column {column}", "add images of it, or give -1")
         return codes
-
-    def arguments(self, examples: Examples) -> dict[str, Any]:
-        channels, n_classes = int(examples.X.shape[3]), len(self.classes_)
-        return {"image_channels": channels, "n_classes": n_classes, "dtype": str(examples.X.dtype)}
 
     def make_objective(self) -> PerPixel:
         return PerPixel(self.recipe("loss"))
@@ -99,15 +75,15 @@ class PixelClassifier(ByGradient, HasDtype):
         -------
         array of shape (n, rows, columns), or a list of arrays (rows, columns)
         """
-        return self._of_each(X, lambda rows: self.classes_[np.argmax(self.class_log_proba(rows), axis=-1)])
+        return self.of_each(X, lambda rows: self.classes_[np.argmax(self.class_log_proba(rows), axis=-1)])
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes at each pixel, (n, rows, columns, n_classes), or a list; X as of `predict`."""
-        return self._of_each(X, lambda rows: np.exp(self.class_log_proba(rows)))
+        return self.of_each(X, lambda rows: np.exp(self.class_log_proba(rows)))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Log probabilities of the classes at each pixel, as of `predict_proba`."""
-        return self._of_each(X, self.class_log_proba)
+        return self.of_each(X, self.class_log_proba)
 
     def pixel_counts(self, X: Any, y: Any) -> Array:
         """Pixels of each image by true and predicted class: `gnomon.evaluation.segmentation.pixel_counts`.
@@ -136,19 +112,3 @@ class PixelClassifier(ByGradient, HasDtype):
     def score(self, X: Any, y: Any = None) -> float:
         """Mean intersection over union."""
         return float(self.evaluate(X, y)[self.primary].value)
-
-    def _of_each(self, X: Any, answer: Callable[[Any], Any]) -> Any:
-        """What is answered to an array of images, or to each of a list of several sizes, in its order."""
-        groups = by_size(X)
-        if groups is None:
-            return answer(self._rows(X))
-        found: list[Any] = [None] * len(X)
-        for places, images in groups:
-            for place, one in zip(places.tolist(), answer(self._rows(images)), strict=True):
-                found[place] = one
-        return found
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags

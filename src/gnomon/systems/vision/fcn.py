@@ -10,8 +10,6 @@ from torch import nn
 from torch.nn import functional
 
 from gnomon.contracts import Noise
-from gnomon.data.examples import Examples
-from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation, ReLU
 from gnomon.nn.convolution import convolution
 from gnomon.nn.initializers import Initializer, initialize
@@ -19,9 +17,8 @@ from gnomon.nn.stages import conv_stages
 from gnomon.nn.upsampling import transposed_convolution
 from gnomon.objectives.criterion import ClassificationLoss
 from gnomon.recipes.fields import Doc
-from gnomon.recipes.parameters import check_layer_sizes
 from gnomon.recipes.recipe import Recipe
-from gnomon.systems.vision._images import ImageModel, too_small
+from gnomon.systems.vision._images import ImageModel
 from gnomon.systems.vision._pixels import PixelClassifier
 
 __all__ = ["FCN", "FCNModel"]
@@ -186,52 +183,10 @@ class FCN(PixelClassifier):
         "loss": ClassificationLoss, "activation": Activation, "initializer": Initializer,
     }  # fmt: skip
 
-    channels: Annotated[
-        tuple[Annotated[int, "[1, inf)"], ...],
-        Doc("Maps of each stage, the finest first; each stage has half the resolution of the one before."),
-    ] = (16, 32, 64)
-    convolutions: Annotated[int, "[1, inf)", Doc("Convolutions of each stage.")] = 2
-    radius: Annotated[int, "[0, 50]", Doc("Pixels that a convolution sees on each side: 1 for windows 3 x 3.")] = 1
-    batch_norm: Annotated[bool, Doc("Whether convolutions are normalized over the batch before their units.")] = True
-    activation: Annotated[str | Recipe, Doc("Units of the hidden layers.")] = "relu"
-    initializer: Annotated[str | Recipe, Doc("Initial weights; biases are 0.")] = "he-normal"
     loss: Annotated[
         str | Recipe, Doc("Of the scores and the classes: class weights, smoothing; see `gnomon.objectives.losses`.")
     ] = "cross-entropy"
-    epochs: int = 20
-    batch_size: int | None = 32
-    learning_rate: float = 5e-3
-    schedule: str | Recipe = "cosine"
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_layer_sizes(self.channels, "channels", "give the maps of each stage, such as (16, 32, 64)")
-        if not self.channels:
-            raise UserValueError("channels must have at least one stage, got ()", "channels", "give (16, 32, 64), say")
-        if not self.recipe("activation").trainable:
-            short = self.recipe("activation").short
-            remedy = "choose another, or straight_through=True"
-            raise UserValueError(f"no gradient passes {short}", "activation", remedy)
-        if self.batch_norm and self.batch_size == 1:
-            what = "batch_size must be at least 2 for batch normalization, got 1"
-            raise UserValueError(what, "batch_size", "give 2 or more")
-
-    def min_batch_size(self) -> int:
-        return 2 if self.batch_norm else 1
-
-    def arguments(self, examples: Examples) -> dict[str, Any]:
-        least = 2 ** (len(self.channels) - 1) // 2  # below, the last stage would see little but what is filled up
-        if max(examples.X.shape[1:3]) < least:
-            raise too_small(examples.X.shape[1:], least, f"{len(self.channels)} stages")
-        return super().arguments(examples) | {
-            "channels": list(self.channels), "convolutions": self.convolutions, "window": 2 * self.radius + 1,
-            "batch_norm": self.batch_norm, "activation": self.recipe("activation"),
-        }  # fmt: skip
 
     def make(self, *, image_channels: int, n_classes: int, dtype: str, channels: Any, **layers: Any) -> FCNModel:
         chosen = tuple(int(maps) for maps in channels)
         return FCNModel(image_channels, n_classes, channels=chosen, dtype=getattr(torch, dtype), **layers)
-
-    def initialize(self, model: FCNModel, examples: Examples, noise: Noise) -> None:
-        model.standardize(examples.X, examples.weight)
-        model.initialize(self.recipe("initializer"), noise)
