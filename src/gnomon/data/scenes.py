@@ -80,7 +80,7 @@ def digit_boxes(digits: Dataset) -> Dataset:
     ink = glyphs >= HALF
     ends = []
     for axis in (2, 3):  # columns, then rows that hold ink
-        line = ink.any(axis)
+        line: NDArray[np.bool_] = np.any(ink, axis=axis)
         ends.append((line.argmax(2), GLYPH - line[..., ::-1].argmax(2)))
     (left, right), (top, bottom) = ends
     y, x = corner[..., 0], corner[..., 1]

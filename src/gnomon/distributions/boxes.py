@@ -92,9 +92,10 @@ def _filled(y: Any, n: int, name: str) -> NDArray[np.float64]:
     if y is None:
         what = f"this system requires {name} to be passed, but the target {name} is None"
         raise UserValueError(what, name, remedy)
-    if not np.iterable(y) or len(y) != n:
-        got = f"{len(y)}" if np.iterable(y) else repr(y)
-        raise UserValueError(f"{name} must have boxes of {n} images, got {got}", name, remedy)
+    if not hasattr(y, "__len__"):
+        raise UserValueError.must(name, f"have boxes of {n} images", y)
+    if len(y) != n:
+        raise UserValueError(f"{name} must have boxes of {n} images, got {len(y)}", name, remedy)
     try:
         tables = [np.asarray(one, np.float64) for one in y]
     except (TypeError, ValueError):

@@ -247,7 +247,8 @@ def cell_targets(boxes: Floats, shape: tuple[int, ...], stride: int) -> Floats:
     own = boxes[image, place]
     size, middle = own[:, 2:4] - own[:, :2], (own[:, 2:4] + own[:, :2]) / 2
     largest_first = np.argsort(-size.prod(1), kind="stable")
-    image, own, size, middle = (one[largest_first] for one in (image, own, size, middle))
+    image, own = image[largest_first], own[largest_first]
+    size, middle = size[largest_first], middle[largest_first]
     at = np.clip((middle // stride).astype(np.int64), 0, [columns - 1, rows - 1])
     numbers = np.concatenate([own[:, 4:] + 1, middle / stride - at - 0.5, np.log(size / stride)], 1)
     targets[image, at[:, 1], at[:, 0]] = numbers  # of several the last stays
