@@ -14,7 +14,7 @@ _WHERE = {
     "anomaly": ("threshold",),
     "anomaly_ranking": ("AnomalyRanking", "rank_anomalies"),
     "bias_variance": ("decompose",),
-    "bleu": ("Bleu", "corpus_bleu", "sentence_bleu"),
+    "bleu_scores": ("Bleu", "corpus_bleu", "sentence_bleu"),
     "blind": ("BlindTrial", "TrialScore", "exact_interval", "make_blind_trial", "score_trial"),
     "boxes": ("Matches", "box_iou", "match_boxes", "non_maximum_suppression"),
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),

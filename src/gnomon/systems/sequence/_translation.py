@@ -16,7 +16,7 @@ from gnomon.data.examples import Examples
 from gnomon.data.sequences import Pairs, cut_by
 from gnomon.data.text import Vocabulary, detokenize, listed
 from gnomon.errors import UserTypeError, UserValueError
-from gnomon.evaluation.bleu import Bleu, Smoothing, Tokenizer, Weights, corpus_bleu
+from gnomon.evaluation.bleu_scores import Bleu, Smoothing, Tokenizer, Weights, corpus_bleu
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
 from gnomon.inference.decoding.among import Among
@@ -146,7 +146,7 @@ class Translator(Writer):
         X : list of pairs
             Of one source several pairs: each target is a reference of its one translation.
         max_n, smoothing, weights, tokenizer
-            See `gnomon.evaluation.bleu.corpus_bleu`.
+            See `gnomon.evaluation.bleu_scores.corpus_bleu`.
         """
         pairs = listed(X, "X", "a list of pairs", "give (source, target)")
         self.known_domain().check(pairs)
