@@ -32,8 +32,8 @@ def bleu(
     :math:`100 \min(1, e^{1 - r/c}) \, \exp(\tfrac14 \sum_{n=1}^4 \log p_n)`, where p_n is the fraction of the n-grams
     of the translations that occur in their references (no n-gram more often than there), c the number of tokens of the
     translations and r that of the references. An order without a match counts as a small number (sacrebleu's
-    ``exp`` smoothing). The note of the score is sacrebleu's signature; `gnomon.evaluation.bleu_scores` has other orders,
-    smoothing and weights.
+    ``exp`` smoothing). The note of the score is sacrebleu's signature; `gnomon.evaluation.bleu_scores` has other
+    orders, smoothing and weights.
 
     Parameters
     ----------
