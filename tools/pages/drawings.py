@@ -14,6 +14,7 @@ import gnomon
 from gnomon.distributions.domains import UnitInterval
 from gnomon.evaluation.grids import sample_grid
 from gnomon.report.figures import CYCLE, GRAY
+from gnomon.tasks.base import task
 from gnomon.tasks.components import components
 from gnomon.tasks.segment import beside
 
@@ -316,6 +317,15 @@ def captioned(system: Any) -> Figure:
     return figure
 
 
+def framed(system: Any) -> Figure:
+    """Scenes that it has not learned from, with the boxes that are there and those that it finds."""
+    data, goal = gnomon.data.load("digit-boxes"), task("detect")
+    train, test = gnomon.data.split(data, seed=0)
+    fitted(system, *goal.examples(train, system))
+    (figure,) = goal.figures(system, *goal.examples(test, system)).values()
+    return figure
+
+
 CAPTIONS: dict[Callable[[Any], Figure], str] = {
     regions: "Two classes that reach into each other: the color is what it says of each place.",
     curve: "A noisy wave on a slope, and what is predicted.",
@@ -327,6 +337,7 @@ CAPTIONS: dict[Callable[[Any], Figure], str] = {
     labeled_pixels: "Scenes that it has not learned from, the true labels of their pixels, and those that it finds.",
     sorted_texts: "Docstrings that it has not learned from, and which part of Python's library it takes them for.",
     texts_as_points: "Vectors of docstrings in their two main directions, colored by the part of Python's library.",
+    framed: "Scenes that it has not learned from: the boxes that are there, and those that it finds, dashed.",
     captioned: "Images that it has not learned from, under what it says of them.",
     embedded: "Wines of three growers in the plane that it has learned.",
     ratings: "Ratings that are known, and what is expected of all pairs.",
@@ -338,19 +349,19 @@ CAPTIONS: dict[Callable[[Any], Figure], str] = {
 
 def drawing(system: Any) -> Callable[[Any], Figure] | None:
     """How a system is drawn; None where there is no way."""
-    task, view = system.tasks[0], system.domain.view
+    goal, view = system.tasks[0], system.domain.view
     if view == "documents":
         return sorted_texts
-    if task == "segment":
+    if goal == "segment":
         return labeled_pixels
     if view == "images":
-        return {"classify": seen_digits, "caption": captioned}.get(task)
-    if task == "density" and view == "density":
+        return {"classify": seen_digits, "caption": captioned, "detect": framed}.get(goal)
+    if goal == "density" and view == "density":
         return samples_of_digits if "generate" in system.tasks else density
-    if task == "density" and not any(hasattr(type(system), name) for name in ("means_", "visible_bias_", "biases_")):
+    if goal == "density" and not any(hasattr(type(system), name) for name in ("means_", "visible_bias_", "biases_")):
         return samples_of_digits
     return {
         "classify": regions, "regress": curve, "cluster": clusters, "density": parts_of_digits,
         "generate": samples_of_digits, "represent": embedded, "recommend": ratings, "rank": ratings,
         "language": next_letters, "translate": attention, "fill": texts_as_points,
-    }.get(task)  # fmt: skip
+    }.get(goal)  # fmt: skip
