@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gnomon.errors import UserError
-from gnomon.evaluation.boxes import average_precision, box_iou, match_boxes, non_maximum_suppression
+from gnomon.evaluation.boxes import box_iou, detection_precision, match_boxes, non_maximum_suppression
 
 SQUARE = [0.0, 0.0, 1.0, 1.0]
 
@@ -108,18 +108,18 @@ def test_average_precision_by_its_definition_and_by_hand():
     ordered = right[np.argsort(-scores)]
     precision = [ordered[: i + 1].mean() for i in range(40)]
     area = sum(max(precision[i:]) / n_true for i in range(40) if ordered[i])
-    np.testing.assert_allclose(average_precision(scores, right, n_true), area, rtol=1e-13)
-    assert average_precision([0.9, 0.8], [True, True], 2) == 1
-    assert average_precision([0.9, 0.8], [False, True], 1) == 0.5
-    assert average_precision([], [], 3) == 0 and np.isnan(average_precision([], [], 0))
+    np.testing.assert_allclose(detection_precision(scores, right, n_true), area, rtol=1e-13)
+    assert detection_precision([0.9, 0.8], [True, True], 2) == 1
+    assert detection_precision([0.9, 0.8], [False, True], 1) == 0.5
+    assert detection_precision([], [], 3) == 0 and np.isnan(detection_precision([], [], 0))
 
 
 def test_weights_count_as_often_as_they_say():
     random = np.random.default_rng(4)
     scores, right = random.permutation(12) / 12, random.random(12) < 0.5
     counts = random.integers(0, 3, (5, 12))
-    found = average_precision(scores, right, 9, counts)
+    found = detection_precision(scores, right, 9, counts)
     for times, value in zip(counts, found, strict=True):
-        merged = average_precision(np.repeat(scores, times), np.repeat(right, times), 9)
+        merged = detection_precision(np.repeat(scores, times), np.repeat(right, times), 9)
         # copies of a right box stand in a row: the best precision behind the first is that of the last
         np.testing.assert_allclose(value, merged, rtol=1e-13)

@@ -49,7 +49,9 @@ def command(
         raise UserTypeError(f"{system.name} predicts a label for each pixel, not for each row", run, remedy)
     if "detect" in system.tasks:
         remedy = f"gnomon evaluate {run} --figures FOLDER draws images with their boxes"
-        raise UserTypeError(f"{system.name} finds boxes on images, no answer for each row", run, remedy)
+        raise UserTypeError(
+            f"rows must have an answer each, got {system.name}, which finds boxes on images", run, remedy
+        )
     rows, X, y = rows_of(run, data, target, system, "show")
     found = show_rows(system, task_of(system), rows, X, y, n, random_state=seed, worst=mistakes)
     columns = found.columns(rows)

@@ -51,7 +51,7 @@ def read_boxed(
         `gnomon.data.images.read_images` refuses.
     """
     if resize is not None:
-        raise UserValueError("images with boxes keep their size", "resize", "leave it out")
+        raise UserValueError("images with boxes must keep their size", "resize", "leave it out")
     folder = path / "images"
     data = read_images(folder, source, form=form)
     assert data.images is not None

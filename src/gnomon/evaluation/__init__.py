@@ -16,7 +16,7 @@ _WHERE = {
     "bias_variance": ("decompose",),
     "bleu_scores": ("Bleu", "corpus_bleu", "sentence_bleu"),
     "blind": ("BlindTrial", "TrialScore", "exact_interval", "make_blind_trial", "score_trial"),
-    "boxes": ("Matches", "box_iou", "match_boxes", "non_maximum_suppression"),
+    "boxes": ("Matches", "box_iou", "detection_precision", "match_boxes", "non_maximum_suppression"),
     "calibration": ("Reliability", "TemperatureScaler", "confidence", "reliability"),
     "classification": ("brier", "classification_metrics"),
     "clusters": ("silhouette", "silhouettes", "stability"),
@@ -36,6 +36,7 @@ _WHERE = {
     "data_units": (
         "DataSignature", "discrete_bound", "in_original_units", "log_volume", "pipeline_scores",
     ),
+    "detection": ("detection_scores",),
     "degenerate": ("DegenerateColumn", "check_degenerate", "column_densities"),
     "density": ("density_score",),
     "diagnosis": ("Diagnosis", "Finding", "examine"),

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnomon.errors import UserValueError
 
-__all__ = ["Matches", "average_precision", "box_iou", "match_boxes", "non_maximum_suppression"]
+__all__ = ["Matches", "detection_precision", "box_iou", "match_boxes", "non_maximum_suppression"]
 
 Floats = NDArray[np.float64]
 
@@ -165,7 +165,7 @@ def match_boxes(truth: ArrayLike, found: ArrayLike, *, iou: float = 0.5) -> Matc
     return Matches(best, right, there & (right | ~(near & ignored).any(-1)))
 
 
-def average_precision(
+def detection_precision(
     scores: ArrayLike, right: ArrayLike, n_true: float | ArrayLike, weight: ArrayLike | None = None
 ) -> Any:
     r"""Area under precision as a function of recall, precision being the best at that recall or a higher one.
@@ -197,7 +197,7 @@ def average_precision(
 
     Examples
     --------
-    >>> average_precision([0.9, 0.8, 0.7], [True, False, True], 2).round(3)
+    >>> detection_precision([0.9, 0.8, 0.7], [True, False, True], 2).round(3)
     np.float64(0.833)
     """
     values, hits = np.asarray(scores, np.float64), np.asarray(right, bool)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.errors import UserValueError
-from gnomon.evaluation.boxes import average_precision, match_boxes
+from gnomon.evaluation.boxes import detection_precision, match_boxes
 from gnomon.evaluation.score import Score
 from gnomon.numeric.noise import Noise
 
@@ -69,7 +69,7 @@ def detection_scores(truth: Floats, found: Floats, *, iou: float = 0.5, own: boo
     for row, label in zip(each, labels, strict=True):
         image, place = np.nonzero(matches.counted & (found[..., 4] == label))
         n_true = times @ (truth[..., 4] == label).sum(1)
-        row[:] = average_precision(found[image, place, 5], matches.right[image, place], n_true, times[:, image])
+        row[:] = detection_precision(found[image, place, 5], matches.right[image, place], n_true, times[:, image])
     scores = {name: _score(name, each.T[0].mean(), _spread(_mean(each)), n)}
     hits, overlap = matches.right.sum(1), matches.iou.sum(1)
     value = float(overlap.sum() / hits.sum()) if hits.any() else math.nan
