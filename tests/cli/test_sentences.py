@@ -60,3 +60,10 @@ def test_what_writes_no_sentences_says_so(tmp_path, capsys):
 def test_sentences_have_no_chains(folder, capsys):
     assert run(["sample", str(folder), "--prompt", "the", "--chains", "2"]) == 2
     assert "independent draws, not states of a chain" in capsys.readouterr().err
+
+
+def test_pretraining_on_labels_names_the_system_that_learns_them(tmp_path, capsys):
+    (tmp_path / "reviews.csv").write_text("review,label\ngood,1\nbad,0\n")
+    for data in (str(tmp_path / "reviews.csv"), "python-docstrings"):
+        assert run(["fit", "bert", data, "--target", "label", "--out", str(tmp_path / "run")]) == 2
+        assert "then transformer-classifier with --target and --initial RUN" in capsys.readouterr().err

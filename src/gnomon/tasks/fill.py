@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gnomon.data.dataset import Dataset
 from gnomon.data.passages import Corpus
 from gnomon.data.sequences import Tokens
+from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.tasks import maps, pictures
 from gnomon.tasks.language import Language
@@ -73,6 +77,21 @@ class Fill(Language):
     primary: ClassVar[str] = "masked_log_likelihood"
     verbs: ClassVar[tuple[str, ...]] = ("fill_mask", "pseudo_log_likelihood", "transform", "encode")
     example_data: ClassVar[str] = "python-reference"
+
+    def read(
+        self,
+        name: str | os.PathLike[str],
+        *,
+        target: str | int | None = None,
+        columns: Sequence[str] | None = None,
+        kinds: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """A text, as of a language model; nothing is learned of labels."""
+        if target is not None:
+            what = f"target must be left out where text is learned without labels, got {target!r}"
+            remedy = "fit without it, then transformer-classifier with --target and --initial RUN"
+            raise UserValueError(what, "--target", remedy)
+        return super().read(name, columns=columns)
 
     def board(self, system: Any) -> str:
         """Scores per token of different units, or vocabularies, are not comparable."""

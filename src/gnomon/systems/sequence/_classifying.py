@@ -206,7 +206,7 @@ class ReadsTexts(ByGradient):
         model.initialize(noise)
 
     def make_encoder(
-        self, n_ids: int, dtype: torch.dtype, *, pooled: bool, epsilon: float | None = None,
+        self, n_ids: int, dtype: torch.dtype, *, pooled: bool, epsilon: float = 1e-12,
         embedding_width: int | None = None,
     ) -> TextEncoder:  # fmt: skip
         """The encoder, before any fit; the term of its norms and the embedding's width as a published one has them."""
@@ -216,13 +216,13 @@ class ReadsTexts(ByGradient):
         layers = [
             EncoderLayer(
                 self.n_embedding, self.n_heads, self.n_hidden, unit(), norm_first=first, dropout=self.dropout,
-                places=places, epsilon=1e-5 if epsilon is None else epsilon, dtype=dtype,
+                places=places, epsilon=epsilon, dtype=dtype,
             )
             for _ in range(self.n_layers)
         ]  # fmt: skip
         return TextEncoder(
             n_ids, self.n_embedding, layers, places, embedding_width=embedding_width, dropout=self.dropout,
-            final_norm=first, epsilon=1e-12 if epsilon is None else epsilon, pooled=pooled, dtype=dtype,
+            final_norm=first, epsilon=epsilon, pooled=pooled, dtype=dtype,
         )  # fmt: skip
 
     def foreign_weights(
