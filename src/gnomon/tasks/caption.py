@@ -10,11 +10,11 @@ import numpy as np
 from gnomon.data.captions import Captions
 from gnomon.data.dataset import Dataset
 from gnomon.data.text import Unit, detokenize, plural
-from gnomon.errors import UserError, UserValueError
+from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.translation import translation_scores
 from gnomon.tasks import pictures
-from gnomon.tasks.base import Task
+from gnomon.tasks.of_images import OfImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ class CommonestCaption:
         return [detokenize(one, self.unit) for one in Captions(self.unit).check(y, len(y))]
 
 
-class Caption(Task):
+class Caption(OfImages):
     """BLEU and exact matches of the captions of held-out images, and their log probability per token."""
 
     name: ClassVar[str] = "caption"
@@ -68,34 +68,16 @@ class Caption(Task):
     primary: ClassVar[str] = "bleu"
     verbs: ClassVar[tuple[str, ...]] = ("caption", "transcribe", "log_prob")
     example_data: ClassVar[str] = "colored-shapes"
-    splits: ClassVar[tuple[str, ...]] = ("random",)
-    answers_rows: ClassVar[bool] = False
 
-    def view(self, domain: Any) -> str:
-        """Images."""
-        return "images"
-
-    def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
-        """Images, and their captions."""
-        return data.view("images"), _captions(data) if answers else None
+    def marks(self, data: Dataset) -> Any:
+        """A text for each."""
+        return _captions(data)
 
     def check(self, data: Dataset, system: Any) -> None:
         """Images by the domain, and a text for each."""
         X, y = self.examples(data, system)
         system.domain.check(X, name=data.name)
         Captions(system.unit, longest=system.longest).check(y, len(X))
-
-    def classes(self, data: Dataset) -> Any:
-        """None: captions are no classes."""
-        return None
-
-    def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
-        """No captions."""
-        try:
-            _captions(data)
-        except UserError as error:
-            return error.what
-        return super().obstacle(data, domain, domain)
 
     def board(self, system: Any) -> str:
         """Systems on the same tokens are ranked together."""

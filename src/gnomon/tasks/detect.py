@@ -11,11 +11,10 @@ import numpy as np
 from gnomon.data.dataset import Dataset
 from gnomon.data.loading import load
 from gnomon.distributions.boxes import BoxLabels
-from gnomon.errors import UserError
 from gnomon.evaluation.boxes import box_iou
 from gnomon.evaluation.detection import detection_scores
 from gnomon.evaluation.score import Score
-from gnomon.tasks.base import Task
+from gnomon.tasks.of_images import OfImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +52,7 @@ class CommonestBox:
         return detection_scores(BoxLabels().check(y, np.shape(X)[:3]), self.predict(X))
 
 
-class Detect(Task):
+class Detect(OfImages):
     """Average precision of the boxes on held-out images."""
 
     name: ClassVar[str] = "detect"
@@ -62,38 +61,20 @@ class Detect(Task):
     primary: ClassVar[str] = "ap50"
     verbs: ClassVar[tuple[str, ...]] = ("detect", "predict")
     example_data: ClassVar[str] = "digit-boxes"
-    splits: ClassVar[tuple[str, ...]] = ("random",)
-    answers_rows: ClassVar[bool] = False
-
-    def view(self, domain: Any) -> str:
-        """Images."""
-        return "images"
 
     def other_images(self, recipe: Mapping[str, Any], name: str | os.PathLike[str]) -> Dataset | None:
         """Images of any size and any number of grey levels: pixels are in [0, 1]."""
         return load(name)
 
-    def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
-        """Images, and the boxes on them."""
-        return data.view("images"), data.view("boxes") if answers else None
+    def marks(self, data: Dataset) -> Any:
+        """Boxes with labels."""
+        return data.view("boxes")
 
     def check(self, data: Dataset, system: Any) -> None:
         """Images by the domain, and boxes with labels."""
         X, y = self.examples(data, system)
         images = system.domain.check(X, name=data.name)
         BoxLabels().encode(y, images.shape[:3], name=data.name)
-
-    def classes(self, data: Dataset) -> Any:
-        """None: an image has many."""
-        return None
-
-    def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
-        """No boxes."""
-        try:
-            data.view("boxes")
-        except UserError as error:
-            return error.what
-        return super().obstacle(data, domain, domain)
 
     def board(self, system: Any) -> str:
         """Everybody finds the same boxes."""

@@ -11,13 +11,12 @@ import numpy as np
 from gnomon.data.dataset import Dataset
 from gnomon.data.loading import load
 from gnomon.distributions.pixels import PixelLabels
-from gnomon.errors import UserError
 from gnomon.evaluation.grids import enlargement, sample_grid
 from gnomon.evaluation.overlays import label_colors
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.segmentation import pixel_counts, segmentation_scores
 from gnomon.tasks import pictures
-from gnomon.tasks.base import Task
+from gnomon.tasks.of_images import OfImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +55,7 @@ class CommonestLabel:
         return segmentation_scores(counts, [*self.classes_.tolist(), "unseen"])
 
 
-class Segment(Task):
+class Segment(OfImages):
     """Intersection over union of the classes of pixels in held-out images."""
 
     name: ClassVar[str] = "segment"
@@ -65,38 +64,20 @@ class Segment(Task):
     primary: ClassVar[str] = "mean_iou"
     verbs: ClassVar[tuple[str, ...]] = ("predict", "predict_proba")
     example_data: ClassVar[str] = "digit-scenes"
-    splits: ClassVar[tuple[str, ...]] = ("random",)
-    answers_rows: ClassVar[bool] = False
-
-    def view(self, domain: Any) -> str:
-        """Images."""
-        return "images"
 
     def other_images(self, recipe: Mapping[str, Any], name: str | os.PathLike[str]) -> Dataset | None:
         """Images of any size and any number of grey levels: pixels are in [0, 1]."""
         return load(name)
 
-    def examples(self, data: Dataset, system: Any, *, answers: bool = True) -> tuple[Any, Any]:
-        """Images, and the labels of their pixels."""
-        return data.view("images"), data.view("masks") if answers else None
+    def marks(self, data: Dataset) -> Any:
+        """Labels of pixels."""
+        return data.view("masks")
 
     def check(self, data: Dataset, system: Any) -> None:
         """Images by the domain, and labels of pixels."""
         X, y = self.examples(data, system)
         images = system.domain.check(X, name=data.name)
         PixelLabels().encode(y, images.shape[:3], name=data.name)
-
-    def classes(self, data: Dataset) -> Any:
-        """None: an image has many."""
-        return None
-
-    def obstacle(self, data: Dataset, domain: Any, result: Any) -> str | None:
-        """No labels of pixels."""
-        try:
-            data.view("masks")
-        except UserError as error:
-            return error.what
-        return super().obstacle(data, domain, domain)
 
     def board(self, system: Any) -> str:
         """Everybody labels the same pixels."""
