@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -78,20 +77,14 @@ class Fill(Language):
     verbs: ClassVar[tuple[str, ...]] = ("fill_mask", "pseudo_log_likelihood", "transform", "encode")
     example_data: ClassVar[str] = "python-reference"
 
-    def read(
-        self,
-        name: str | os.PathLike[str],
-        *,
-        target: str | int | None = None,
-        columns: Sequence[str] | None = None,
-        kinds: Mapping[str, str] | None = None,
-    ) -> Dataset:
+    def read(self, name: str | os.PathLike[str], **options: Any) -> Dataset:
         """A text, as of a language model; nothing is learned of labels."""
-        if target is not None:
-            what = f"target must be left out where text is learned without labels, got {target!r}"
-            remedy = "fit without it, then transformer-classifier with --target and --initial RUN"
-            raise UserValueError(what, "--target", remedy)
-        return super().read(name, columns=columns)
+        target = options.get("target")
+        if target is None:
+            return super().read(name, **options)
+        what = f"target must be left out where text is learned without labels, got {target!r}"
+        remedy = "fit without it, then transformer-classifier with --target and --initial RUN"
+        raise UserValueError(what, "--target", remedy)
 
     def board(self, system: Any) -> str:
         """Scores per token of different units, or vocabularies, are not comparable."""

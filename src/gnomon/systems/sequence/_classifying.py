@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
-from gnomon.contracts import Array, Noise
+from gnomon.contracts import Array
 from gnomon.data.documents import Documents
 from gnomon.data.examples import Examples
 from gnomon.data.layouts import Padded
@@ -19,15 +18,12 @@ from gnomon.data.packing import PAD, SEP, SPECIALS, room
 from gnomon.data.text import Vocabulary, plural
 from gnomon.distributions.arrays import row_weights
 from gnomon.errors import UserValueError, counted
-from gnomon.nn.positions import Positions
 from gnomon.nn.text_encoder import TextEncoder
-from gnomon.nn.transformer import EncoderLayer
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
-from gnomon.recipes.recipe import Recipe
-from gnomon.system.by_gradient import ByGradient
+from gnomon.systems.sequence._encoding import OnTextEncoder
 from gnomon.systems.sequence._model import WithVocabulary, vocabulary_in
-from gnomon.systems.sequence._published import by_our_names, check_settings, widths
+from gnomon.systems.sequence._published import check_settings, widths
 
 __all__ = ["EncodedTexts", "ReadsTexts", "segments_of"]
 
@@ -87,56 +83,18 @@ class EncodedTexts(WithVocabulary):
         return found
 
 
-class ReadsTexts(ByGradient):
+class ReadsTexts(OnTextEncoder):
     """Base of systems that read a text, or two, to each row by attention in both directions."""
 
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"positions": Positions}
-    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
-
-    unit: Annotated[
-        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"],
-        Doc("What a text is cut into; the last three are pieces that are learned from the texts."),
-    ] = "word"
-    vocabulary_size: Annotated[
-        int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe`` and ``wordpiece`` may learn.")
-    ] = 4000
-    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the fit are read as ``<unk>``.")] = 1
-    n_layers: Annotated[int, "[1, inf)", Doc("Layers of attention, each with a network behind it.")] = 3
-    n_heads: Annotated[
-        int, "[1, inf)", Doc("Heads of each layer's attention, which look each in its own way; divides n_embedding.")
-    ] = 4
-    n_embedding: Annotated[int, "[1, inf)", Doc("Width of the tokens' embedding and of every layer.")] = 128
-    n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units of the network at each position.")] = 512
-    positions: Annotated[str | Recipe, Doc("How layers know where a token stands; see `gnomon.nn.positions`.")] = (
-        "learned"
-    )
-    activation: Annotated[Literal["gelu", "relu"], Doc("Activation of the networks' hidden units.")] = "gelu"
-    norm: Annotated[
-        Literal["after", "before"],
-        Doc("Where layer normalization stands: after each sum, as published, or before each part."),
-    ] = "after"
     window: Annotated[
         int, "[5, inf)", Doc("Tokens that are read of a row, special ones among them; longer texts are cut.")
     ] = 64
-    dropout: Annotated[
-        float, "[0, 1)", Doc("Probability to drop an element of the embedding or of a layer's output in training.")
-    ] = 0.1
-    batch_size: int | None = 32
     epochs: int = 10
-    learning_rate: float = 1e-3
-    schedule: str | Recipe = "warmup-linear"
-    clip: float | None = 1.0
 
     @property
     def domain(self) -> Documents:
         """Texts cut into tokens by `unit`, one or two to a row."""
         return Documents(self.unit)
-
-    @property
-    def vocabulary_(self) -> Vocabulary:
-        """Tokens by id; 0 ... 4 are ``<pad>``, ``<unk>``, ``<cls>``, ``<sep>``, ``<mask>``."""
-        vocabulary: Vocabulary = self.model_.vocabulary
-        return vocabulary
 
     def known_domain(self) -> Documents:
         return Documents(self.unit, self.vocabulary_, self.arguments_["pair"], self.window)
@@ -146,14 +104,6 @@ class ReadsTexts(ByGradient):
     def _validation_rows(self, X: Any, examples: Examples) -> Ragged:
         shared = examples.shared
         return Documents(self.unit, shared["vocabulary"], bool(shared["pair"].two), self.window).ingest(X)
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if self.n_embedding % self.n_heads:
-            raise UserValueError(
-                f"n_heads must divide n_embedding {self.n_embedding}, got {self.n_heads}", "n_heads",
-                "choose a divisor",
-            )  # fmt: skip
 
     def text_examples(self, X: Any, sample_weight: Any) -> Examples:
         """Rows of ids, packed, and the domain that they were read by."""
@@ -200,36 +150,6 @@ class ReadsTexts(ByGradient):
             "n_ids": len(examples.shared["vocabulary"]), "pair": bool(examples.shared["pair"].two),
             "dtype": getattr(self, "dtype", None) or "float32", **widths(self._start),
         }  # fmt: skip
-
-    def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
-        model.vocabulary = examples.shared["vocabulary"]
-        model.initialize(noise)
-
-    def make_encoder(
-        self, n_ids: int, dtype: torch.dtype, *, pooled: bool, epsilon: float = 1e-12,
-        embedding_width: int | None = None,
-    ) -> TextEncoder:  # fmt: skip
-        """The encoder, before any fit; the term of its norms and the embedding's width as a published one has them."""
-        positions: Positions = self.recipe("positions")
-        places = positions.build(self.window, embedding_width or self.n_embedding, self.n_heads, dtype)
-        unit, first = nn.GELU if self.activation == "gelu" else nn.ReLU, self.norm == "before"
-        layers = [
-            EncoderLayer(
-                self.n_embedding, self.n_heads, self.n_hidden, unit(), norm_first=first, dropout=self.dropout,
-                places=places, epsilon=epsilon, dtype=dtype,
-            )
-            for _ in range(self.n_layers)
-        ]  # fmt: skip
-        return TextEncoder(
-            n_ids, self.n_embedding, layers, places, embedding_width=embedding_width, dropout=self.dropout,
-            final_norm=first, epsilon=epsilon, pooled=pooled, dtype=dtype,
-        )  # fmt: skip
-
-    def foreign_weights(
-        self, model: Any, arrays: Mapping[str, Any], source: str
-    ) -> tuple[dict[str, Any], dict[str, str]] | None:
-        published = None if self._start is None else self._start[1].published
-        return None if published is None else by_our_names(model, arrays, published, self.window)
 
     def usable_weights(self, model: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         own = (*model.state_dict(), *(name for name in arrays if name.startswith("token_")))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
-from gnomon.contracts import Noise
 from gnomon.data.examples import Examples
 from gnomon.data.packing import Packed, pack, room
 from gnomon.data.passages import Corpus, passages, stretches
@@ -21,15 +19,12 @@ from gnomon.data.text import Vocabulary
 from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.inference.cloze import cloze
-from gnomon.nn.positions import Positions, RotaryPositions
 from gnomon.nn.text_encoder import TextEncoder
-from gnomon.nn.transformer import EncoderLayer
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
-from gnomon.recipes.recipe import Recipe
-from gnomon.system.by_gradient import ByGradient
 from gnomon.system.fields import HasDtype
-from gnomon.systems.sequence._published import by_our_names, check_settings, widths
+from gnomon.systems.sequence._encoding import OnTextEncoder
+from gnomon.systems.sequence._published import check_settings, widths
 
 __all__ = ["TextPretraining", "outputs", "pieces"]
 
@@ -68,7 +63,7 @@ def outputs(
         begin += len(rows)
 
 
-class TextPretraining(ByGradient, HasDtype):
+class TextPretraining(OnTextEncoder, HasDtype):
     """Base of encoders of texts that learn from a text without labels.
 
     The model has an ``encoder`` (`TextEncoder`), a ``vocabulary`` and ``follows``, None where it does not learn what
@@ -76,35 +71,10 @@ class TextPretraining(ByGradient, HasDtype):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("fill",)
-    slots: ClassVar[Mapping[str, type[Recipe]]] = {"positions": Positions}
-    acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
     primary: ClassVar[str] = "masked_log_likelihood"
     published: ClassVar[tuple[str, ...]] = ()
     """Families of published encoders that a fit can begin from."""
 
-    unit: Annotated[
-        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"],
-        Doc("What a string is cut into; the last three are pieces that are learned from the text."),
-    ] = "word"
-    vocabulary_size: Annotated[
-        int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe`` and ``wordpiece`` may learn.")
-    ] = 4000
-    min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text are read as ``<unk>``.")] = 1
-    n_layers: Annotated[int, "[1, inf)", Doc("Layers of attention, each with a network behind it.")] = 3
-    n_heads: Annotated[
-        int, "[1, inf)", Doc("Heads of each layer's attention, which look each in its own way; divides n_embedding.")
-    ] = 4
-    n_embedding: Annotated[int, "[1, inf)", Doc("Width of every layer, and of the vectors of texts.")] = 128
-    n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units of the network at each position.")] = 512
-    positions: Annotated[str | Recipe, Doc("How layers know where a token stands; see `gnomon.nn.positions`.")] = (
-        "learned"
-    )
-    activation: Annotated[Literal["gelu", "relu"], Doc("Activation of the networks' hidden units.")] = "gelu"
-    norm: Annotated[
-        Literal["after", "before"],
-        Doc("Where layer normalization stands: after each sum, as published, or before each part."),
-    ] = "after"
-    window: Annotated[int, "[5, inf)", Doc("Tokens that are read together, the special ones among them.")] = 64
     document: Annotated[
         int, "[2, inf)", Doc("Sentences that count as a document where no blank one separates documents.")
     ] = 8
@@ -113,38 +83,17 @@ class TextPretraining(ByGradient, HasDtype):
         Literal["mean", "first"],
         Doc("The vector of a text: the mean of those of its tokens, or what the pooler makes of that of ``<cls>``."),
     ] = "mean"
-    dropout: Annotated[
-        float, "[0, 1)", Doc("Probability to drop an element of the embedding or of a layer's output in training.")
-    ] = 0.1
-    batch_size: int | None = 32
     epochs: int = 50
-    learning_rate: float = 1e-3
-    schedule: str | Recipe = "warmup-linear"
-    clip: float | None = 1.0
 
     @property
     def domain(self) -> Corpus:
         """Text cut into tokens by `unit`."""
         return Corpus(self.unit, size=self.vocabulary_size)
 
-    @property
-    def vocabulary_(self) -> Vocabulary:
-        """Tokens by id."""
-        vocabulary: Vocabulary = self.model_.vocabulary
-        return vocabulary
-
     def known_domain(self) -> Tokens:
         return Tokens(self.unit, self.vocabulary_, self.vocabulary_size)
 
     # --- fit ----------------------------------------------------------------------------------------------------
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if self.n_embedding % self.n_heads:
-            raise UserValueError(
-                f"n_heads must divide n_embedding {self.n_embedding}, got {self.n_heads}", "n_heads",
-                "choose a divisor",
-            )  # fmt: skip
 
     def wants_pairs(self) -> bool:
         """Whether rows have two passages."""
@@ -197,40 +146,6 @@ class TextPretraining(ByGradient, HasDtype):
     def _norms(self) -> dict[str, Any]:
         """The term of the norms, where it is that of a source."""
         return {name: value for name, value in widths(self._start).items() if name == "epsilon"}
-
-    def foreign_weights(
-        self, model: Any, arrays: Mapping[str, Any], source: str
-    ) -> tuple[dict[str, Any], dict[str, str]] | None:
-        published = None if self._start is None else self._start[1].published
-        return None if published is None else by_our_names(model, arrays, published, self.window)
-
-    def initialize(self, model: Any, examples: Examples, noise: Noise) -> None:
-        model.vocabulary = examples.shared["vocabulary"]
-        model.initialize(noise)
-
-    def make_encoder(
-        self, vocabulary_size: int, kind: torch.dtype, *, share: float = 1.0, pooled: bool = True,
-        embedding_width: int | None = None, learned_segments: bool = True, epsilon: float = 1e-12,
-    ) -> TextEncoder:  # fmt: skip
-        """The encoder, or one of a share of the width, before any fit."""
-        heads = max(1, round(self.n_heads * share))
-        width, inner = self.n_embedding // self.n_heads * heads, max(1, round(self.n_hidden * share))
-        narrow = embedding_width or width
-        positions: Positions = self.recipe("positions")
-        turned = width if isinstance(positions, RotaryPositions) else narrow
-        places = positions.build(self.window, turned, heads, kind)
-        unit, first = nn.GELU if self.activation == "gelu" else nn.ReLU, self.norm == "before"
-        layers = [
-            EncoderLayer(
-                width, heads, inner, unit(), norm_first=first, dropout=self.dropout, places=places, epsilon=epsilon,
-                dtype=kind,
-            )
-            for _ in range(self.n_layers)
-        ]  # fmt: skip
-        return TextEncoder(
-            vocabulary_size, width, layers, places, embedding_width=narrow, dropout=self.dropout, final_norm=first,
-            epsilon=epsilon, pooled=pooled, learned_segments=learned_segments, dtype=kind,
-        )  # fmt: skip
 
     # --- vectors ------------------------------------------------------------------------------------------------
 

@@ -61,8 +61,8 @@ class Longformer(TransformerClassifier):
         super().check_parameters()
         self.recipe("span").of(self.n_heads)
 
-    def make_encoder(self, n_ids: int, dtype: torch.dtype, *, pooled: bool, **published: Any) -> TextEncoder:
+    def make_encoder(self, n_ids: int, dtype: torch.dtype, **options: Any) -> TextEncoder:
         """With windows."""
-        encoder = super().make_encoder(n_ids, dtype, pooled=pooled, **published)
+        encoder = super().make_encoder(n_ids, dtype, **options)
         encoder.span = self.recipe("span").of(self.n_heads)
         return encoder
