@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gnomon.data.class_vectors import one_hot
 from gnomon.data.segmenters import segmented
 from gnomon.distributions.arrays import column_names
 from gnomon.errors import UserTypeError, UserValueError, shown
@@ -450,13 +451,8 @@ class Vocabulary:
         UserValueError
             An id outside the vocabulary.
         """
-        places = np.asarray(ids, np.int64)
-        if places.size and (places.min() < 0 or places.max() >= len(self)):
-            wrong = places[(places < 0) | (places >= len(self))][0]
-            raise UserValueError(f"ids must be in [0, {len(self)}), got {wrong}", "ids", "encode with this vocabulary")
-        result = np.zeros((*places.shape, len(self)), dtype)
-        np.put_along_axis(result, places[..., None], 1, axis=-1)
-        return result
+        found: NDArray[Any] = one_hot(ids, len(self), dtype=dtype, name="ids")
+        return found
 
     def state(self) -> dict[str, NDArray[Any]]:
         """As arrays: UTF-8 of special symbols and tokens end to end, where each ends, how many are special."""

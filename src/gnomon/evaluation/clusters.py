@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import euclidean_distances
 
+from gnomon.data.class_vectors import one_hot
 from gnomon.errors import UserValueError
 from gnomon.evaluation._inputs import Array, Floats
 from gnomon.evaluation.score import Score
@@ -63,7 +64,7 @@ def silhouettes(X: Any, labels: Any, rows: Any = None) -> Floats:
         raise UserValueError("labels must name at least 2 clusters, got 1", "labels")
     X = X - X.mean(axis=0)  # distances keep their digits far from the origin
     chosen = np.arange(len(X)) if rows is None else np.asarray(rows)
-    sizes, member = np.bincount(codes), np.eye(len(names))[codes]
+    sizes, member = np.bincount(codes), one_hot(codes, len(names), dtype=np.float64)
     found = np.zeros(len(chosen))
     step = max(1, BLOCK // len(X))
     for begin in range(0, len(chosen), step):

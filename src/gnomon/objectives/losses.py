@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from gnomon.contracts import Group
+from gnomon.data.class_vectors import one_hot
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.objectives.criterion import ClassificationLoss, Count, RegressionLoss, refuse
 
@@ -440,7 +441,7 @@ def _matches(outputs: torch.Tensor, targets: torch.Tensor, *, classes: bool = Fa
 
 def _one_hot(codes: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """Codes as rows of zeros and a one; what has rows already stays as it is."""
-    return codes if codes.ndim == 2 else functional.one_hot(codes, like.shape[1]).to(like.dtype)
+    return codes if codes.ndim == 2 else one_hot(codes, like.shape[1], dtype=like.dtype, name="targets")
 
 
 def _per_row(losses: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gnomon.data.augment.base import Augmentation, in_unit, noise_of
 from gnomon.data.augment.hiding import within
 from gnomon.data.augment.scene import Scene
+from gnomon.data.class_vectors import one_hot
 from gnomon.errors import UserValueError
 from gnomon.numeric.given import affordable
 from gnomon.numeric.noise import Noise
@@ -77,10 +78,9 @@ class Mixing(Augmentation):
         noise = noise_of(rng)
         partner = noise.child("partner").integers(len(x), (len(x), 1))[:, 0]
         mixed, share = self.mix(images, images[partner], noise)
-        targets = np.zeros((len(x), n_classes or top), images.dtype)
-        for chosen, weight in ((codes, share), (codes[partner], 1 - share)):
-            targets[np.arange(len(x)), chosen] += weight
-        return back(mixed), targets
+        first = one_hot(codes, n_classes or top, dtype=images.dtype, name="y")
+        own = share[:, None].astype(images.dtype)
+        return back(mixed), own * first + (1 - own) * first[partner]
 
 
 def _shares(alpha: float, n: int, noise: Noise) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from gnomon.contracts import Array
+from gnomon.data.class_vectors import one_hot
 from gnomon.errors import UserValueError
 from gnomon.inference.exact.cells import NormalCells
 from gnomon.nn.likelihoods import Head
@@ -123,7 +124,7 @@ class LinearModel(ChainModel):
         rows = torch.from_numpy(np.array(x))
         if self.head.width == 1:
             return rows.double()[:, None]
-        return torch.nn.functional.one_hot(rows.long(), self.head.width).double().transpose(1, 2)
+        return one_hot(rows.long(), self.head.width, dtype=torch.float64, name="X").transpose(1, 2)
 
     def losses(self, raw: torch.Tensor, codes: torch.Tensor, weight: torch.Tensor) -> tuple[Any, Any]:
         """Sums over rows of -log p by column, (d,), and the probabilities (n, width, d); `raw` are (n, width, d)."""

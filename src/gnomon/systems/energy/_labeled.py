@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from gnomon import contracts
 from gnomon.contracts import Array
+from gnomon.data.class_vectors import one_hot
 from gnomon.data.examples import Examples
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.domains import Binary, Real, UnitInterval
@@ -63,9 +64,7 @@ class LabeledModel(LayeredMachine):
 
     def with_class(self, x: Array, codes: Any) -> Array:
         """Rows with the one-hot class of each beside them."""
-        one_hot = np.zeros((len(x), self.n_classes))
-        one_hot[np.arange(len(x)), codes] = 1
-        return concatenate([x, convert(one_hot, x)], axis=1)
+        return concatenate([x, convert(one_hot(codes, self.n_classes), x)], axis=1)
 
     def scores(self, x: Array) -> Array:
         """Minus the free energies of each class beside the row, but for what all have alike; (n, n_classes)."""

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 
 from gnomon.contracts import Array, Noise, Procedure
 from gnomon.data.batches import Batch, Batches
+from gnomon.data.class_vectors import one_hot
 from gnomon.data.examples import Examples
 from gnomon.distributions.binomial_units import BinomialUnits
 from gnomon.distributions.domains import UnitInterval
@@ -112,7 +113,7 @@ class DBMClassifierModel(Module):
 
     def with_class(self, rows: Array, codes: Any) -> Array:
         """Rows with the one-hot class of each beside them."""
-        return concatenate([rows, convert(np.eye(self.n_classes)[codes], rows)], axis=1)
+        return concatenate([rows, convert(one_hot(codes, self.n_classes), rows)], axis=1)
 
     def drawn_above(self, x: Array, noise: Noise) -> Array:
         """Draws of h_1 given rows, by the machine that begins it: the rows stand there twice."""

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon import contracts
 from gnomon.contracts import Array, Procedure
+from gnomon.data.class_vectors import one_hot
 from gnomon.data.examples import Examples
 from gnomon.distributions.arrays import plain
 from gnomon.distributions.units import BernoulliUnits, Units
@@ -215,7 +216,8 @@ class FactoredConditionalRBM(Labeled, SequenceMachine):
     # --- styles -------------------------------------------------------------------------------------------------------
 
     def _one_hot(self, codes: Any) -> Array:
-        return np.eye(len(self.classes_))[codes]
+        found: Array = one_hot(codes, len(self.classes_), dtype=np.float64)
+        return found
 
     def _codes(self, style: Any, n: int, seed: int) -> Any:
         """Places among the styles of n labels, or of one that all have; drawn by their shares where left out."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.contracts import Array, Distribution, State
+from gnomon.data.class_vectors import one_hot
 from gnomon.distributions.bernoulli import Bernoulli
 from gnomon.distributions.layers import OneHot
 from gnomon.numeric import ops
@@ -182,7 +183,8 @@ class RatingRBMModel(KnownPairs):
 
     def one_hot(self, codes: Ints) -> Floats:
         """A row for each code of a level."""
-        return (codes[:, None] == np.arange(len(self.levels))).astype(self.dtype)
+        found: Floats = one_hot(codes, len(self.levels), dtype=self.dtype, name="codes")
+        return found
 
     @property
     def user_factors(self) -> Floats:
