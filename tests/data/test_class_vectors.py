@@ -46,7 +46,9 @@ def test_it_is_torchs_and_scikit_learns(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("kind", [np.array, torch.tensor, list])
 @pytest.mark.parametrize("wrong", [-1, 3])
 def test_a_label_out_of_range_is_refused_with_its_place(kind: Any, wrong: int) -> None:
-    with pytest.raises(UserValueError, match=rf"labels must be in \[0, 3\), got {wrong} \(index 1\); give codes from 0"):
+    with pytest.raises(
+        UserValueError, match=rf"labels must be in \[0, 3\), got {wrong} \(index 1\); give codes from 0"
+    ):
         one_hot(kind([0, wrong, 2]), 3)
     with pytest.raises(UserValueError, match=rf"got {wrong} \(index 1, 0\)"):
         one_hot(kind([[0], [wrong]]), 3)

@@ -23,10 +23,10 @@ _WHERE = {
 
 __all__ = [
     "Batch", "Batches", "Binarizer", "CenterCrop", "Dataset", "File", "GCN", "Indicators", "Interactions", "LCN",
-    "PixelMean", "Preparation", "Prepared", "Ratings", "Rescaler", "Resize", "ResizeCrop", "Standardizer", "Triples",
-    "Vocabulary", "Whitening", "check_range", "contrast", "fingerprint", "from_one_hot",
-    "from_symmetric", "from_unit", "images_by_codes", "load", "names", "one_hot", "open", "ratings", "read", "sentences", "split", "split_ratings",
-    "to_symmetric", "to_unit", "tokenize", "triples",
+    "PixelMean", "Preparation", "Prepared", "Ratings", "Rescaler", "Resize", "ResizeCrop", "Standardizer",
+    "Triples", "Vocabulary", "Whitening", "check_range", "contrast", "fingerprint", "from_one_hot",
+    "from_symmetric", "from_unit", "images_by_codes", "load", "names", "one_hot", "open", "ratings", "read",
+    "sentences", "split", "split_ratings", "to_symmetric", "to_unit", "tokenize", "triples",
 ]  # fmt: skip
 
 

@@ -54,7 +54,9 @@ def one_hot(labels: Any, n_classes: int, *, dtype: Any = None, name: str = "labe
     if not is_tensor(codes) and not codes.size:
         codes = codes.astype(np.int64)
     if not _is_whole(codes):
-        raise UserTypeError.must(name, "be whole numbers, the codes of classes", codes.dtype, remedy="encode them first")
+        raise UserTypeError.must(
+            name, "be whole numbers, the codes of classes", codes.dtype, remedy="encode them first"
+        )
     wrong = (codes < 0) | (codes >= n_classes)
     if wrong.any():
         place = np.argwhere(np.asarray(wrong.cpu() if is_tensor(wrong) else wrong))[0].tolist()
