@@ -50,7 +50,7 @@ def one_hot(labels: Any, n_classes: int, *, dtype: Any = None, name: str = "labe
     [2, 0]
     """
     n_classes = doable(n_classes, "n_classes", least=1)
-    codes = labels if is_tensor(labels) else plain(labels, name, "give a code for each row")
+    codes: Any = labels if is_tensor(labels) else plain(labels, name, "give a code for each row")
     if not is_tensor(codes) and not codes.size:
         codes = codes.astype(np.int64)
     if not _is_whole(codes):
@@ -96,7 +96,7 @@ def from_one_hot(rows: Any) -> Any:
     >>> from_one_hot([[0, 1, 0], [1, 0, 0]]).tolist()
     [1, 0]
     """
-    given = rows if is_tensor(rows) else plain(rows, "rows", "give every row the same classes")
+    given: Any = rows if is_tensor(rows) else plain(rows, "rows", "give every row the same classes")
     if not given.ndim or not given.shape[-1]:
         raise UserValueError.must("rows", "have a column for each class", f"shape {tuple(given.shape)}")
     bad = ((given != 0) & (given != 1)).any(-1) | ((given == 1).sum(-1) != 1)
