@@ -35,9 +35,9 @@ class Documents(Domain):
 
     Parameters
     ----------
-    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"}
+    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "marked-bpe", "wordpiece"}
         What a text is cut into; see `gnomon.data.text.tokenize`, and `gnomon.data.tokenizers.SubwordTokenizer` for the
-        last three, which are learned.
+        last four, which are learned.
     vocabulary : Vocabulary, optional
         Ids of the tokens, `gnomon.data.packing.SPECIALS` first; `learn` finds them. A token outside of it gets that of
         ``<unk>``.

@@ -63,9 +63,9 @@ class Tokens(Domain):
 
     Parameters
     ----------
-    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"}
+    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "marked-bpe", "wordpiece"}
         What a string is cut into; see `gnomon.data.text.sentences` for what may be given, and
-        `gnomon.data.tokenizers.SubwordTokenizer` for the last three, which are learned from text that is not cut yet.
+        `gnomon.data.tokenizers.SubwordTokenizer` for the last four, which are learned from text that is not cut yet.
     vocabulary : Vocabulary, optional
         Ids of the tokens; `learn` finds them. A token outside of it gets that of ``<unk>``.
     size : int, default 4000
@@ -192,8 +192,8 @@ class Pairs(Domain):
 
     Parameters
     ----------
-    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"}
-        What strings are cut into; the pieces of the last three are learned from sources and targets, each by itself.
+    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "marked-bpe", "wordpiece"}
+        What strings are cut into; the pieces of the last four are learned from sources and targets, each by itself.
     source, target : Vocabulary, optional
         Ids of the tokens on each side; `learn` finds them.
     longest : int, optional

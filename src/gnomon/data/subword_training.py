@@ -1,31 +1,40 @@
-"""Subword pieces learned from a stream of texts by the package tokenizers."""
+"""Subword pieces learned from a stream of texts, most of them by the package tokenizers."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.data.pair_merging import Ties, merged
 from gnomon.errors import UserValueError
 
-__all__ = ["UNKNOWN_PIECE", "library", "serial", "trained"]
+__all__ = ["END_MARK", "UNKNOWN_PIECE", "is_marked", "library", "serial", "trained"]
 
-Kind = Literal["bpe", "byte-bpe", "wordpiece"]
+Kind = Literal["bpe", "byte-bpe", "marked-bpe", "wordpiece"]
 MOST = 1 << 22
 """Pieces at most: the package sets room for all of them aside beforehand, and ends the process where there is none."""
 UNKNOWN_PIECE = "[UNK]"
 """What WordPiece writes for a word with a character that it does not know; no text is cut into it."""
+END_MARK = "</w>"
+"""How the blank that ends a word is written in the pieces of ``marked-bpe``; no piece of other characters ends so."""
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 WORDS = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 """What no merge crosses: words, numbers and runs of other characters, each with the blank before it; white space."""
+MARKED_WORDS = r"'(?:[sdmt]|ll|ve|re) ?|[\p{L}\p{M}]+ ?|\p{N}+ ?|[^\s\p{L}\p{M}\p{N}]+ ?| |[^\S ]+ ?"
+"""The same, each with the blank behind it."""
+END = r"(?<=[\s\S])\z"
+"""The end of a text that is not empty."""
 NO_BYTE = r"<(?=0x[0-9A-F]{2}>)"
 """Splits text that looks like the name of a byte, so that no piece of text has that name."""
 _ALONE = re.compile(r"[\W_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")
@@ -62,7 +71,7 @@ def serial() -> Iterator[None]:
         os.environ.pop(name, None)
 
 
-def trained(stream: Callable[[], Iterable[str]], size: int, kind: Kind, min_count: int) -> Any:
+def trained(stream: Callable[[], Iterable[str]], size: int, kind: Kind, min_count: int, ties: Ties = "text") -> Any:
     """A tokenizer of the package with at most `size` pieces.
 
     Parameters
@@ -70,10 +79,14 @@ def trained(stream: Callable[[], Iterable[str]], size: int, kind: Kind, min_coun
     stream : function that returns an iterable of str
         The texts; called twice unless `kind` is ``byte-bpe``.
     size : int
-    kind : {"bpe", "byte-bpe", "wordpiece"}
+    kind : {"bpe", "byte-bpe", "marked-bpe", "wordpiece"}
     min_count : int
         Pairs that occur more rarely are not merged.
+    ties : {"text", "ids"}
+        Of ``marked-bpe``; see `gnomon.data.pair_merging.merged`.
     """
+    if kind == "marked-bpe":
+        return _marked_bpe(library(), stream, size, min_count, ties)
     make = {"bpe": _bpe, "byte-bpe": _byte_bpe, "wordpiece": _wordpiece}[kind]
     with serial():
         return make(library(), stream, size, min_count)
@@ -100,6 +113,40 @@ def _byte_bpe(tokenizers: Any, stream: Callable[[], Iterable[str]], size: int, m
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     _learned(tokenizer, tokenizers.trainers.BpeTrainer, stream, size, min_count, alphabet)
+    return tokenizer
+
+
+def is_marked(tokenizer: Any) -> bool:
+    """Whether a tokenizer of the package is one of ``marked-bpe``."""
+    found = tokenizer.normalizer
+    return found is not None and found.__getstate__() == _ending(library()).__getstate__()
+
+
+def _ending(tokenizers: Any) -> Any:
+    """What ends the last word of a text as blanks end the others."""
+    return tokenizers.normalizers.Replace(tokenizers.Regex(END), " ")
+
+
+def _marked_bpe(tokenizers: Any, stream: Callable[[], Iterable[str]], size: int, min_count: int, ties: Ties) -> Any:
+    splitter = tokenizers.pre_tokenizers.Split(tokenizers.Regex(MARKED_WORDS), "isolated")
+    room = min(size, MOST) - len(BYTES)
+    alphabet = [" ", *(one for one in _alphabet(stream(), room // 2) if one != " ")][: room // 2]
+    words: Counter[str] = Counter()
+    for text, same in groupby(stream()):
+        times = sum(1 for _ in same)
+        for word, _ in splitter.pre_tokenize_str(text + " ") if text else ():
+            words[word] += times
+    found, merges = merged(words, sorted(alphabet), room, min_count, ties)
+    pieces = {piece: i for i, piece in enumerate([*BYTES, *found])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(pieces, merges, byte_fallback=True))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = _ending(tokenizers), splitter
+    replace = tokenizers.decoders.Replace
+    tokenizer.decoder = tokenizers.decoders.Sequence(
+        [
+            replace(END_MARK, " "), tokenizers.decoders.ByteFallback(), tokenizers.decoders.Fuse(),
+            replace(tokenizers.Regex(r" \z"), ""),
+        ]
+    )  # fmt: skip
     return tokenizer
 
 

@@ -22,8 +22,8 @@ __all__ = [
     "UNITS", "Vocabulary", "detokenize", "lines", "listed", "plural", "sentences", "tokenize", "tokens_of", "wrapped",
 ]  # fmt: skip
 
-Unit = Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"]
-"""What a text may be cut into; the last three are learned from it (`gnomon.data.tokenizers`)."""
+Unit = Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "marked-bpe", "wordpiece"]
+"""What a text may be cut into; the last four are learned from it (`gnomon.data.tokenizers`)."""
 UNITS = ("word", "char", "byte", "jieba")
 Ints = NDArray[np.int64]
 
@@ -103,7 +103,7 @@ def plural(unit: Unit) -> str:
     >>> plural("char"), plural("jieba"), plural("bpe")
     ('chars', 'words by jieba', 'pieces by bpe')
     """
-    if unit in ("bpe", "byte-bpe", "wordpiece"):
+    if unit in ("bpe", "byte-bpe", "marked-bpe", "wordpiece"):
         return f"pieces by {unit}"
     return "words by jieba" if unit == "jieba" else f"{unit}s"
 

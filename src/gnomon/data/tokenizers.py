@@ -1,4 +1,4 @@
-"""Words cut into pieces that are learned from a text: byte-pair encoding and WordPiece, by the package tokenizers."""
+"""Words cut into pieces that are learned from a text: byte-pair encoding and WordPiece."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice, repeat
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -15,15 +15,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.data.pair_merging import Ties
 from gnomon.data.sources import blocks, check_file
-from gnomon.data.subword_training import UNKNOWN_PIECE, Kind, library, serial, trained
+from gnomon.data.subword_training import END_MARK, UNKNOWN_PIECE, Kind, is_marked, library, serial, trained
 from gnomon.data.text import Vocabulary, lines, listed
 from gnomon.errors import UserTypeError, UserValueError, shown
 from gnomon.numeric.given import whole
 
 __all__ = ["LEARNED", "SubwordTokenizer", "Subwords", "restored"]
 
-LEARNED = ("bpe", "byte-bpe", "wordpiece")
+LEARNED = ("bpe", "byte-bpe", "marked-bpe", "wordpiece")
 """Units whose tokens are learned from the text."""
 SMALLEST = 256
 MOST_UNNAMED = 100_000
@@ -52,15 +53,17 @@ class SubwordTokenizer:
     -----
     ``bpe`` merges characters; a word, a number, a run of other characters carries the blank before it, which marks
     where it begins. Characters that the pieces do not hold are spelled by the bytes of UTF-8, pieces ``<0x00>`` ...
-    ``<0xFF>``. ``byte-bpe`` merges bytes, written as the printable characters of GPT-2. Of both
-    ``decode(encode(text)) == text`` for any text. ``wordpiece`` cuts by BERT's rule, without its lower case: marks and
-    ideographs are words of their own, pieces within a word begin with ``##``, a word takes the longest piece that fits,
-    from its beginning on; a word with a character that the pieces do not hold is ``[UNK]``, and `decode` sets words
-    apart by single blanks.
+    ``<0xFF>``. ``byte-bpe`` merges bytes, written as the printable characters of GPT-2. ``marked-bpe`` merges
+    characters as ``bpe`` does, but a word carries the blank behind it, its end mark, which is written ``</w>``; the end
+    of a text counts as a blank. Of these ``decode(encode(text)) == text`` for any text. ``wordpiece`` cuts by BERT's
+    rule, without its lower case: marks and ideographs are words of their own, pieces within a word begin with ``##``, a
+    word takes the longest piece that fits, from its beginning on; a word with a character that the pieces do not hold
+    is ``[UNK]``, and `decode` sets words apart by single blanks.
 
     Pairs of equal count are merged in the order of the ids of their first pieces, then of their second; ids are
-    characters in code point order (bytes: of their printable characters), then merges as they were found. So the
-    pieces follow from the text alone.
+    characters in code point order (bytes: of their printable characters), then merges as they were found. Of
+    ``marked-bpe`` the one that is met first in the text, as it is cut at that time, is merged. So the pieces follow
+    from the text alone.
 
     Training counts pairs once and then updates those that a merge touches; its memory grows with the number of
     different words, not with the length of the text. The package works in one thread here, unless
@@ -76,6 +79,9 @@ class SubwordTokenizer:
     ['t', '<0x68>', 'e', ' low', 'est']
     >>> tokenizer.decode(tokenizer.encode("naïve 中文 😀"))
     'naïve 中文 😀'
+    >>> words = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
+    >>> SubwordTokenizer.train(words, 300, "marked-bpe").merges[:5]
+    [('e', 's'), ('es', 't'), ('est', '</w>'), ('l', 'o'), ('lo', 'w')]
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -86,35 +92,47 @@ class SubwordTokenizer:
         self._tokenizer.no_padding()
 
     @classmethod
-    def train(cls, corpus: Any, vocabulary_size: int = 4000, kind: Kind = "bpe", *, min_count: int = 1) -> Self:
+    def train(
+        cls, corpus: Any, vocabulary_size: int = 4000, kind: Kind = "bpe", *, min_count: int = 1,
+        ties: Ties | None = None,
+    ) -> Self:  # fmt: skip
         """A tokenizer of the pieces of a text.
 
         Parameters
         ----------
-        corpus : str, path, list of str, Dataset or iterable of str
-            A string is a text; a path is a file, which is read as a stream, twice. Other iterables are stored.
+        corpus : str, path, list of str, Dataset, iterable of str, or mapping of str to int >= 1
+            A string is a text; a path is a file, which is read as a stream, twice. Other iterables are stored. A
+            mapping says how often each text occurs.
         vocabulary_size : int >= 256, default 4000
-            Pieces at most, the 256 bytes of ``bpe`` and ``byte-bpe`` among them; fewer where the text has no more pairs
-            to merge. Of ``bpe`` at most half of those beside the bytes are single characters, the most frequent ones.
-        kind : {"bpe", "byte-bpe", "wordpiece"}
+            Pieces at most, the 256 bytes among them unless they are ``wordpiece``; fewer where the text has no more
+            pairs to merge. Of ``bpe`` and ``marked-bpe`` at most half of those beside the bytes are single characters,
+            the most frequent ones.
+        kind : {"bpe", "byte-bpe", "marked-bpe", "wordpiece"}
         min_count : int >= 1, default 1
             Pairs that occur more rarely are not merged.
+        ties : {"text", "ids"}, optional
+            Of ``marked-bpe``, which of the pairs of equal count is merged: the one met first in the text, unless said
+            otherwise, or that of the smaller ids, as the other kinds have it.
 
         Raises
         ------
         UserValueError
-            A text without any token, a size below 256, an unknown kind; the package is absent.
+            A text without any token, a size below 256, an unknown kind, an order of ties that it does not have; the
+            package is absent.
         UserTypeError
             Something that is no text, with its place; a size that is no whole number.
         """
         if kind not in LEARNED:
             raise UserValueError.must("kind", f"be one of {', '.join(LEARNED)}", kind)
+        if ties not in (None, "ids", "text")[: 3 if kind == "marked-bpe" else 2]:
+            allowed = "text or ids" if kind == "marked-bpe" else f"ids of {kind}"
+            raise UserValueError.must("ties", f"be {allowed}", ties)
         _check_count("vocabulary_size", vocabulary_size, SMALLEST)
         _check_count("min_count", min_count, 1)
         stream = _stream(corpus)
         if not any(text.strip() for text in stream()):
             raise UserValueError("the text has no tokens", "", "give at least one sentence with a token")
-        return cls(trained(stream, vocabulary_size, kind, min_count))
+        return cls(trained(stream, vocabulary_size, kind, min_count, ties or "text"))
 
     @classmethod
     def from_file(cls, file: str | os.PathLike[str]) -> Self:
@@ -174,9 +192,16 @@ class SubwordTokenizer:
         if kind == "WordPiece":
             return "wordpiece"
         if kind == "BPE" and ("ByteLevel" in before or facts["model"].get("byte_fallback")):
-            return "byte-bpe" if "ByteLevel" in before else "bpe"
+            return "byte-bpe" if "ByteLevel" in before else "marked-bpe" if is_marked(self._tokenizer) else "bpe"
         what = f"the tokenizer must be of WordPiece or of byte-pair encoding over bytes, got {kind}"
         raise UserValueError(what, "tokenizer", "take another checkpoint")
+
+    @property
+    def merges(self) -> list[tuple[str, str]]:
+        """Pairs of pieces in the order in which they are merged; none of WordPiece."""
+        found = json.loads(self._tokenizer.to_str())["model"].get("merges", ())
+        marked = is_marked(self._tokenizer)
+        return [(_written(left, marked), _written(right, marked)) for left, right in found]
 
     @property
     def digest(self) -> str:
@@ -357,11 +382,17 @@ def _pieces(tokenizer: Any) -> tuple[str, ...]:
         remedy = "SubwordTokenizer.train and SubwordTokenizer.from_file give one"
         raise UserTypeError.must("tokenizer", "be a tokenizers.Tokenizer", tokenizer, remedy=remedy)
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
-    names = {i: piece for piece, i in ids.items()}
+    marked = is_marked(tokenizer)
+    names = {i: _written(piece, marked) for piece, i in ids.items()}
     if max(names, default=0) >= 2 * len(names) + MOST_UNNAMED:
         what = f"ids of pieces must follow one another, got {max(names)} for one of {len(names)}"
         raise UserValueError(what, repr(names[max(names)]), "number the pieces from 0")
     return tuple(names.get(i, f"[id {i}]") for i in range(max(names, default=-1) + 1))
+
+
+def _written(piece: str, marked: bool) -> str:
+    """How a piece is shown: with an end mark in place of the blank that ends a word."""
+    return piece[:-1] + END_MARK if marked and piece.endswith(" ") else piece
 
 
 def _is_whole(text: Any) -> bool:
@@ -385,6 +416,8 @@ def _stream(corpus: Any) -> Callable[[], Iterable[str]]:
         return lambda: (line for _, block in blocks(file) for line in block.decode().split("\n"))
     if hasattr(corpus, "view") and hasattr(corpus, "text"):
         corpus = corpus.view("text")
+    times = dict(corpus) if isinstance(corpus, Mapping) else {}
+    corpus = list(times) if isinstance(corpus, Mapping) else corpus
     texts = listed(corpus, "corpus", "text", "give a string, a path or a list of strings")
     place = next((place for place, text in enumerate(texts) if not _is_whole(text)), None)
     if place is not None:
@@ -392,4 +425,6 @@ def _stream(corpus: Any) -> Callable[[], Iterable[str]]:
             raise UserValueError("there is half of a surrogate pair in the text", f"text {place}", "remove it")
         remedy = "give strings: pieces are learned from text that is not cut yet"
         raise UserTypeError(f"a text must be a string, got {shown(texts[place])}", f"text {place}", remedy)
-    return lambda: texts
+    for text, count in times.items():
+        _check_count(f"the count of {text!r}", count, 1)
+    return lambda: chain.from_iterable(repeat(text, times.get(text, 1)) for text in texts) if times else texts

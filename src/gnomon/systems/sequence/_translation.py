@@ -62,11 +62,13 @@ class Translator(Writer):
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
 
     unit: Annotated[
-        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"],
-        Doc("What strings are cut into; the last three are pieces that are learned from each side."),
+        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "marked-bpe", "wordpiece"],
+        Doc("What strings are cut into; the last four are pieces that are learned from each side."),
     ] = "char"
     vocabulary_size: Annotated[
-        int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe`` and ``wordpiece`` may learn of each side.")
+        int,
+        "[256, inf)",
+        Doc("Pieces that ``bpe``, ``byte-bpe``, ``marked-bpe`` and ``wordpiece`` may learn of each side."),
     ] = 4000
     vocab_partition: Annotated[
         int | None,

@@ -164,8 +164,10 @@ class BERT(TextPretraining):
         domain, most = self.known_domain(), room(self.window, pair=False)
         if isinstance(text, str):
             *before, last = text.split(HIDDEN)
-            if self.unit in ("bpe", "byte-bpe"):  # whose pieces hold the blank before them
+            if self.unit in ("bpe", "byte-bpe", "marked-bpe"):  # whose pieces hold a blank beside them
                 before = [part.removesuffix(" ") for part in before]
+            if self.unit == "marked-bpe":  # also the hidden one
+                before, last = [*before[:1], *(part.removeprefix(" ") for part in before[1:])], last.removeprefix(" ")
             parts = [domain.tokens(part, "text") for part in (*before, last)]
             tokens: list[str | None] = list(chain.from_iterable([None, *part] for part in parts))[1:]
         else:
