@@ -4,8 +4,8 @@
 
 The words are those of Python's reference with numbered ones, so that there are as many different ones as asked for, and
 their counts. The package gets every word as often as it occurs, at most 3 times, in one thread; both have the same
-alphabet, size and order of ties (by ids), and the same merges, which is checked. Recounting every pair before each merge,
-as the algorithm is often written, is timed for 20 merges. Processor time, since other work may run beside.
+alphabet, size and order of ties (by ids), and the same merges, which is checked. Recounting every pair before each
+merge, as the algorithm is often written, is timed for 20 merges. Processor time, since other work may run beside.
 """
 
 from __future__ import annotations
@@ -69,6 +69,5 @@ def main(n_words: int, n_pieces: int) -> None:
 
 
 if __name__ == "__main__":
-    main(
-        *(int(value) for value in (*sys.argv[1:], 30000, 8000)[:2]) if len(sys.argv) != 2 else (int(sys.argv[1]), 8000)
-    )
+    given = [int(value) for value in sys.argv[1:]]
+    main(*(given + [30000, 8000][len(given) :])[:2])
