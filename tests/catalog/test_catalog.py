@@ -96,7 +96,7 @@ def test_what_a_system_is_fitted_to_is_what_its_class_says(one):
         "Real": "table", "UnitInterval": "table from 0 to 1", "Binary": "table of 0 and 1", "Images": "images",
         "Tokens": "text", "Pairs": "pairs of texts", "UserItems": "ratings", "MetItems": "users and items",
         "Counts": "table of counts", "Categories": "table of codes", "BinaryFrames": "table of 0 and 1",
-        "AnyImages": "images", "Documents": "texts", "Corpus": "text",
+        "AnyImages": "images", "Documents": "texts", "Corpus": "text", "WordContexts": "text",
     }  # fmt: skip
     expected = kind[type(domain).__name__]
     if expected == "table" and "image_shape" in system.get_params():

@@ -16,7 +16,7 @@ from gnomon import catalog
 RANDOM = np.random.default_rng(0)
 X = (RANDOM.random((60, 5)) < 0.4).astype(float)
 Y = (X[:, 0] + X[:, 1] > 0).astype(int)
-READERS = {"bert", "electra", "elmo", "longformer", "sentence-vae", "transformer-classifier"}
+READERS = {"bert", "co-occurrence", "electra", "elmo", "longformer", "sentence-vae", "transformer-classifier"}
 """Systems of texts, which have no columns."""
 TRANSFORMERS = [one for one in catalog() if hasattr(catalog.load_class(one), "transform") and one.name not in READERS]
 WIDTH = {"metric-network": 3, "vae": 2, "ppca": 2}

@@ -364,4 +364,5 @@ def drawing(system: Any) -> Callable[[Any], Figure] | None:
         "classify": regions, "regress": curve, "cluster": clusters, "density": parts_of_digits,
         "generate": samples_of_digits, "represent": embedded, "recommend": ratings, "rank": ratings,
         "language": next_letters, "translate": attention, "fill": texts_as_points,
+        "embed": texts_as_points,
     }.get(goal)  # fmt: skip

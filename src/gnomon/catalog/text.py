@@ -1,4 +1,4 @@
-"""Language models by counts."""
+"""Models of texts by counts."""
 
 from __future__ import annotations
 
@@ -14,5 +14,11 @@ ENTRIES = (
             "PRA-145", "PRA-146", "PRA-147", "PRA-148", "PRA-149", "PRA-150", "DLN-32", "DLN-174", "DLN-175", "DLN-180",
         ),
         {"n": 2},
+    ),
+    Entry(
+        "co-occurrence", "co-occurrence vectors of words", "共现矩阵词向量", "model",
+        ("embed",), "gnomon.systems.text.co_occurrence:CoOccurrence", "Church and Hanks 1990; Bullinaria and Levy 2007",
+        ("DLN-193",),
+        {"n_components": 2},
     ),
 )  # fmt: skip

@@ -86,6 +86,7 @@ _WHERE = {
         "TwoSampleTest", "classifier_test", "density_coverage", "maximum_mean_discrepancy", "median_distance",
         "mmd_test",
     ),
+    "word_pairs": ("neighbor_auc",),
 }  # fmt: skip
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
 
