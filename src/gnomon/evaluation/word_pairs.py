@@ -57,7 +57,7 @@ def neighbor_auc(text: Ragged, similarity: Similarity, noise: Noise, *, data_spa
     owner = np.repeat(np.arange(len(text)), text.lengths)
     n = len(owner)
     draws = min(MOST_DRAWS, max(1, PAIRS // max(1, n)))
-    u = noise.rows(np.arange(n)).uniform((n, 2 * draws), dtype=np.float64)
+    u = noise.rows(np.arange(n)).uniform((n, 2 * draws), like=np.zeros(0))
     word, owner, at = (np.repeat(one, draws) for one in (text.values, owner, np.arange(n)))
     begin, lengths = text.offsets[owner], text.lengths[owner]
     step = 1 + (u[:, :draws].ravel() * (lengths - 1)).astype(np.int64)  # places on, around the sentence's end
@@ -69,10 +69,9 @@ def neighbor_auc(text: Ragged, similarity: Similarity, noise: Noise, *, data_spa
     won = (near > far) + 0.5 * (near == far)
     counts = np.bincount(owner[judged], minlength=len(text))
     sums = np.bincount(owner[judged], won, len(text))
-    values = np.divide(sums, counts, out=np.zeros(len(text)), where=counts > 0)
-    if not counts.any():
-        values, counts = np.full(len(text), np.nan), np.ones(len(text))
+    weight = counts if counts.any() else np.ones(len(text))  # NaN, and not refused, where nothing can be said
+    values = np.divide(sums, counts, out=np.full(len(text), 0.0 if counts.any() else np.nan), where=counts > 0)
     return Score.from_pointwise(
-        values, weight=counts, name="neighbor_auc", unit="fraction", data_space=data_space,
+        values, weight=weight, name="neighbor_auc", unit="fraction", data_space=data_space,
         note="" if judged.any() else "no sentence has two different known words",
     )  # fmt: skip
