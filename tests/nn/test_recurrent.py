@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from gnomon.nn.multiplicative import MultiplicativeRNN
 from gnomon.nn.recurrent import GRU, LSTM, RNN, Bidirectional, DelayedGRU, reverse
 from gnomon.numeric.noise import Noise
 
@@ -41,6 +42,7 @@ LAYERS = {
     "gru-before": lambda: GRU(3, 4, reset="before", dtype=F64),
     "lstm": lambda: LSTM(3, 4, dtype=F64),
     "delayed": lambda: DelayedGRU(3, 4, dtype=F64),
+    "multiplicative": lambda: MultiplicativeRNN(3, 4, 5, dtype=F64),
 }
 
 

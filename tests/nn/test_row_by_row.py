@@ -36,6 +36,7 @@ from gnomon.nn.mixed import MixedLikelihood
 from gnomon.nn.mixture_density import MixtureLikelihood
 from gnomon.nn.mlp import MLPModel
 from gnomon.nn.module import Module
+from gnomon.nn.multiplicative import MultiplicativeRNN
 from gnomon.nn.norms import GroupNorm, local_response
 from gnomon.nn.pooling import AdaptivePool, AveragePooling, GlobalPool, MaxPooling, SpatialPyramid, StochasticPool2d
 from gnomon.nn.positions import LearnedPlaces, Places, RelativePlaces, RotaryPlaces, SinusoidalPlaces
@@ -176,6 +177,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rnn": (lambda: RNN(3, 4, dtype=F64), SEQUENCE), "gru": (lambda: GRU(3, 4, dtype=F64), SEQUENCE),
     "gru, reset before": (lambda: GRU(3, 4, reset="before", dtype=F64), SEQUENCE),
     "lstm": (lambda: LSTM(3, 4, dtype=F64), SEQUENCE),
+    "multiplicative": (lambda: MultiplicativeRNN(3, 4, 5, dtype=F64), SEQUENCE),
     "stacked": (lambda: Stacked([LSTM(3, 4, dtype=F64), GRU(4, 4, dtype=F64)], dropout=0.2), SEQUENCE),
     "scalar mix": (lambda: Mixes(), STATES[1:2]),
     "delayed gru": (lambda: DelayedGRU(3, 4, dtype=F64), SEQUENCE),

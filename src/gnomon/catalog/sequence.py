@@ -27,6 +27,13 @@ ENTRIES = (
         {"n_hidden": 6, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15, "learning_rate": 0.03},
     ),
     Entry(
+        "mrnn-lm", "Multiplicative recurrent language model", "乘法循环神经网络语言模型", "model",
+        ("language",), "gnomon.systems.sequence.mrnn_lm:MRNNLM", "Sutskever, Martens and Hinton 2011",
+        ("PRA-172",),
+        {"n_hidden": 6, "n_factors": 5, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 8,
+         "learning_rate": 0.03},
+    ),
+    Entry(
         "elmo", "Embeddings from language models (ELMo)", "双向语言模型词表示（ELMo）", "model",
         ("language",), "gnomon.systems.sequence.elmo:ELMo", "Peters et al. 2018",
         ("NLP-40", "NLP-41", "NLP-31"),

@@ -200,6 +200,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "rnn-lm": "RNN 循环神经网络 递归神经网络",
     "gru-lm": "GRU RNN 循环神经网络 门控循环单元",
     "lstm-lm": "LSTM RNN 循环神经网络 长短期记忆网络 语言模型",
+    "mrnn-lm": "MRNN multiplicative RNN character-level byte-level 字符级语言模型 字节级 乘法循环神经网络",
     "elmo": "contextual word embeddings bidirectional LSTM biLM 词向量 上下文词表示 双向语言模型",
     "sentence-vae": "VAE LSTM posterior collapse latent 变分自编码器 句子 文本生成 后验坍塌 隐变量语言模型",
     "nadaraya-watson": "kernel smoother local average attention pooling 核平滑 核回归 注意力汇聚 非参数回归",

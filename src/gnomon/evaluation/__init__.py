@@ -80,7 +80,7 @@ _WHERE = {
     "similarity": ("angle", "cosine_distance", "cosine_similarity", "neighbors"),
     "sounds": ("save_wav",),
     "spurious": ("SpuriousMass", "spurious_mass"),
-    "text_scores": ("byte_lengths",),
+    "text_scores": ("byte_lengths", "char_lengths"),
     "translation": ("bleu", "translation_scores"),
     "two_sample": (
         "TwoSampleTest", "classifier_test", "density_coverage", "maximum_mean_discrepancy", "median_distance",

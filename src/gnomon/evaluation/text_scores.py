@@ -1,4 +1,4 @@
-"""Scores of a text under a language model: log likelihood and perplexity per token, bits per byte."""
+"""Scores of a text under a language model: log likelihood and perplexity per token, bits per byte and character."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ from gnomon.data.tokenizers import Subwords
 from gnomon.evaluation.perplexity import exp_or_inf
 from gnomon.evaluation.score import Score
 
-__all__ = ["byte_lengths", "text_scores"]
+__all__ = ["byte_lengths", "char_lengths", "text_scores"]
 
 
 def text_scores(
     log_prob: NDArray[np.float64],
     tokens: NDArray[np.int64],
     n_bytes: NDArray[np.int64],
+    n_chars: NDArray[np.int64],
     *,
     data_space: str,
     unknown: int = 0,
     of: int | None = None,
     note: str = "",
 ) -> dict[str, Score]:
-    """Log likelihood per token, perplexity and bits per byte, with standard errors over sentences.
+    """Log likelihood per token, perplexity, bits per byte and per character, with standard errors over sentences.
 
     Parameters
     ----------
     log_prob : float64 array of shape (sentences,)
         Nats.
-    tokens, n_bytes : int64 arrays of shape (sentences,)
-        Predicted tokens and UTF-8 bytes of each.
+    tokens, n_bytes, n_chars : int64 arrays of shape (sentences,)
+        Predicted tokens, UTF-8 bytes and code points of each.
     data_space : str
         Of the scores per token.
     unknown : int, default 0
-        Tokens whose spelling the model does not give: bits per byte are then a lower bound.
+        Tokens whose spelling the model does not give: bits are then a lower bound.
     of : int, optional
         Tokens of the text, ends left out; the number of unknown ones among them stands beside the perplexity.
     note : str
 
     Examples
     --------
-    >>> found = text_scores(np.log([0.25, 0.25]), np.array([1, 2]), np.array([1, 1]), data_space="x")
-    >>> round(found["perplexity"].value, 4), found["bits_per_byte"].value
-    (2.5198, 2.0)
+    >>> found = text_scores(np.log([0.25, 0.25]), np.array([1, 2]), np.array([1, 3]), np.array([1, 1]), data_space="x")
+    >>> round(found["perplexity"].value, 4), found["bits_per_byte"].value, found["bits_per_char"].value
+    (2.5198, 1.0, 2.0)
     """
     count = f"{unknown} of {int(tokens.sum()) if of is None else of} tokens unknown"
     count = f"{count}; {note}" if note else count
@@ -68,11 +69,15 @@ def text_scores(
     )  # fmt: skip
     if unknown and not note:
         note = f"the spelling of {unknown} unknown tokens is not counted"
-    bits = _per(
-        -log_prob / math.log(2), n_bytes, name="bits_per_byte", unit="bits per byte", data_space="bytes of text",
-        kind="lower bound" if unknown else "exact", higher_is_better=False, note=note,
-    )  # fmt: skip
-    return {"log_likelihood": mean, "perplexity": perplexity, "bits_per_byte": bits}
+    facts: dict[str, Any] = {
+        "kind": "lower bound" if unknown else "exact", "higher_is_better": False, "note": note,
+    }  # fmt: skip
+    bits = -log_prob / math.log(2)
+    per_byte = _per(bits, n_bytes, name="bits_per_byte", unit="bits per byte", data_space="bytes of text", **facts)
+    per_char = _per(
+        bits, n_chars, name="bits_per_char", unit="bits per character", data_space="characters of text", **facts
+    )
+    return {"log_likelihood": mean, "perplexity": perplexity, "bits_per_byte": per_byte, "bits_per_char": per_char}
 
 
 def _per(totals: NDArray[np.float64], counts: NDArray[np.int64], **facts: Any) -> Score:
@@ -94,3 +99,14 @@ def byte_lengths(sentences: Sequence[Sequence[str]], unit: Unit | Subwords, *, e
     else:
         sizes = [len(detokenize(tokens, unit).encode("utf-8", "surrogatepass")) for tokens in sentences]
     return np.array(sizes, np.int64) + ends
+
+
+def char_lengths(sentences: Sequence[Sequence[str]], unit: Unit | Subwords, *, ends: bool) -> NDArray[np.int64]:
+    r"""Code points of each sentence, with the line's end where that is predicted: words are joined by blanks.
+
+    Examples
+    --------
+    >>> char_lengths([["\u00c3", "\u00a9"], []], "byte", ends=True).tolist()  # the bytes of one letter
+    [2, 1]
+    """
+    return np.array([len(detokenize(tokens, unit)) for tokens in sentences], np.int64) + ends

@@ -14,15 +14,17 @@ from gnomon import contracts
 from gnomon.data.counting import BOS, EOS, UNKNOWN
 from gnomon.data.examples import Examples
 from gnomon.data.sequences import Tokens, held
+from gnomon.data.spelling import spellings
 from gnomon.data.text import Vocabulary
 from gnomon.errors import UserValueError
 from gnomon.evaluation.perplexity import Perplexity
 from gnomon.evaluation.score import Score
-from gnomon.evaluation.text_scores import byte_lengths, text_scores
+from gnomon.evaluation.text_scores import byte_lengths, char_lengths, text_scores
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.beam import beam_search
 from gnomon.inference.decoding.excluding import Excluding
 from gnomon.inference.decoding.greedy import greedy
+from gnomon.inference.decoding.utf8 import WritesUtf8, byte_moves
 from gnomon.numeric.given import checked
 from gnomon.numeric.noise import Noise, seed_of
 from gnomon.recipes.fields import Doc
@@ -156,24 +158,41 @@ class LanguageModel(System):
         return ""
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Log likelihood per token, perplexity and bits per byte; standard errors are over sentences.
+        """Log likelihood per token, perplexity, bits per byte and per character; standard errors are over sentences.
 
-        Bits per byte take the text as words joined by blanks (or as its characters or bytes), with a line end after
-        each sentence where ends are predicted. The spelling of unknown tokens is not in them: then they are a lower
-        bound.
+        Bits take the text as words joined by blanks (or as its characters or bytes), with a line end after each
+        sentence where ends are predicted. The spelling of unknown tokens is not in them: then they are a lower bound.
         """
         check_is_fitted(self)
         X = held(X)
+        text = self._encoded(X)
+        return self._scored(X, text, self._totals(text))
+
+    def _scored(self, X: Any, text: Any, totals: NDArray[np.float64]) -> dict[str, Score]:
+        """The scores of a text whose sentences have these log probabilities."""
         domain, ends = self.known_domain(), self.predicts_ends
         sentences = self.domain.check(X) if domain.cut == self.unit else domain.check(X)
-        text = self._encoded(X)
-        totals = self._totals(text)
         space = domain.space(len(self.vocabulary_)) + (", ends predicted" if ends else "")
+        n_bytes, n_chars = (count(sentences, domain.cut, ends=ends) for count in (byte_lengths, char_lengths))
         return text_scores(
-            totals, text.lengths + ends, byte_lengths(sentences, domain.cut, ends=ends), data_space=space,
+            totals, text.lengths + ends, n_bytes, n_chars, data_space=space,
             unknown=int((text.values == UNKNOWN).sum()), of=len(text.values),
             note="" if np.isfinite(totals).all() else self.impossible(text),
         )  # fmt: skip
+
+    def bits_per_char(self, X: Any) -> Score:
+        """Bits in which the model writes a text, per character (code point) of it: comparable between units.
+
+        See `evaluate` for what is counted.
+        """
+        return self.evaluate(X)["bits_per_char"]
+
+    def bits_per_byte(self, X: Any) -> Score:
+        """Bits in which the model writes a text, per byte of its UTF-8: comparable between units and scripts.
+
+        See `evaluate` for what is counted.
+        """
+        return self.evaluate(X)["bits_per_byte"]
 
     # --- what comes next ----------------------------------------------------------------------------------------
 
@@ -229,6 +248,8 @@ class LanguageModel(System):
         unknown: Literal["write", "avoid"] = "write",
     ) -> list[str]:
         """Sentences that begin with the prompt.
+
+        Where tokens are bytes or pieces of bytes, only those are written that end as UTF-8 within `max_length`.
 
         Parameters
         ----------
@@ -313,6 +334,9 @@ class LanguageModel(System):
         seed = seed_of(random_state)
         writer = self.writer(seed)
         model = writer if unknown == "write" else Excluding(writer, (UNKNOWN,))
+        spelled = spellings(self.vocabulary_, self.unit)
+        if spelled is not None:
+            model = WritesUtf8(model, byte_moves(spelled), max_length)
         tell = None if watch is None else self._telling(begun, n, watch)
         if method == "beam":
             beams = beam_search(

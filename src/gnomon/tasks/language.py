@@ -28,7 +28,7 @@ class Language(Task):
     title: ClassVar[str] = "Language modeling"
     title_zh: ClassVar[str] = "语言建模"
     primary: ClassVar[str] = "log_likelihood"
-    verbs: ClassVar[tuple[str, ...]] = ("log_prob", "perplexity", "generate", "sample")
+    verbs: ClassVar[tuple[str, ...]] = ("log_prob", "perplexity", "bits_per_char", "generate", "sample")
     example_data: ClassVar[str] = "python-reference"
 
     def read(

@@ -15,6 +15,7 @@ from gnomon.data.examples import Examples, Ragged
 from gnomon.data.layouts import Lanes
 from gnomon.errors import UserTypeError, UserValueError
 from gnomon.inference.decoding.ancestral import ancestral
+from gnomon.nn.multiplicative import MultiplicativeRNN
 from gnomon.nn.recurrent import GRU, LSTM, RNN, Bidirectional
 from gnomon.numeric.noise import Noise
 from gnomon.systems.sequence._lm import NextTokenLoss, bordered
@@ -24,6 +25,7 @@ from oracles.next_token import every_sequence
 
 F64 = torch.float64
 CYCLE = "a b c d"
+MULTIPLICATIVE = pytest.param(MultiplicativeRNN, marks=pytest.mark.spec("PRA-172"))
 
 
 def model(layer=GRU, size=5, seed=0):
@@ -35,7 +37,7 @@ def model(layer=GRU, size=5, seed=0):
     return made
 
 
-@pytest.mark.parametrize("layer", [RNN, GRU, LSTM])
+@pytest.mark.parametrize("layer", [RNN, GRU, LSTM, MULTIPLICATIVE])
 def test_all_sentences_of_a_tiny_vocabulary_and_the_unfinished_sum_to_1(layer):
     made = model(layer)  # <unk>, two words, the end
     words, L = [0, 3, 4], 4
@@ -103,7 +105,7 @@ def test_the_chain_rule_step_by_step_causality_and_padding(layer):
     assert wanted != fitted.generate("a", 20, random_state=7, max_length=4)
 
 
-@pytest.mark.parametrize("layer", [RNN, GRU, LSTM])
+@pytest.mark.parametrize("layer", [RNN, GRU, LSTM, MULTIPLICATIVE])
 def test_gradients_of_the_truncated_loss_are_those_of_finite_differences(layer):
     """The window's loss as a function of the weights, the state it began in held fixed."""
     made = model(layer)
@@ -134,7 +136,7 @@ def test_gradients_of_the_truncated_loss_are_those_of_finite_differences(layer):
 
 
 @pytest.mark.spec("DLN-184")
-@pytest.mark.parametrize("layer", [RNN, GRU, LSTM])
+@pytest.mark.parametrize("layer", [RNN, GRU, LSTM, MULTIPLICATIVE])
 def test_states_carried_over_are_one_long_pass(layer):
     made = model(layer)
     text = Ragged.of([list(np.random.default_rng(1).integers(3, 5, 90))])

@@ -22,7 +22,6 @@ from gnomon.evaluation.collapse import CollapseReport, collapse_report
 from gnomon.evaluation.latent_likelihood import LatentEstimate, latent_log_prob
 from gnomon.evaluation.perplexity import Perplexity
 from gnomon.evaluation.score import Score
-from gnomon.evaluation.text_scores import byte_lengths, text_scores
 from gnomon.inference.decoding.ancestral import ancestral
 from gnomon.inference.decoding.greedy import greedy
 from gnomon.numeric.noise import Noise, seed_of
@@ -397,28 +396,21 @@ class SentenceVAE(NetworkLM):
         return Perplexity().update(np.repeat(self._totals(text) / tokens, tokens)).value
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Score]:
-        """Bounds by 64 importance-weighted draws: log likelihood per token, perplexity, bits per byte; and the ELBO.
+        """Bounds by 64 importance-weighted draws: log likelihood per token, perplexity, bits; and the ELBO.
 
         They compare with those of other language models of the same unit and vocabulary, which are exact.
         """
         check_is_fitted(self)
         X = held(X)
-        sentences = self.domain.check(X)
         text = self._encoded(X)
-        estimate, tokens = self._estimate(text, 64), text.lengths + 1
-        n_bytes = byte_lengths(sentences, self.unit, ends=True)
-        found = text_scores(
-            estimate.value, tokens, n_bytes,
-            data_space=self.known_domain().space(len(self.vocabulary_)) + ", ends predicted",
-            unknown=int((text.values == 0).sum()), of=len(text.values),
-        )  # fmt: skip
-        total = float(np.sqrt(np.square(estimate.stderr).sum()))
-        error, per_byte = total / float(tokens.sum()), total / max(1, int(n_bytes.sum())) / float(np.log(2))
-        mean, ratio, bits = (found[name] for name in ("log_likelihood", "perplexity", "bits_per_byte"))
+        estimate, tokens = self._estimate(text, 64), int((text.lengths + 1).sum())
+        found = self._scored(X, text, estimate.value)
+        error = float(np.sqrt(np.square(estimate.stderr).sum())) / tokens  # nats per token
+        mean, ratio = found["log_likelihood"], found["perplexity"]
         return {
             "log_likelihood": replace(mean, kind="lower bound", error=error),
             "perplexity": replace(ratio, kind="upper bound", error=ratio.value * error),
-            "bits_per_byte": replace(bits, kind="estimate" if bits.kind != "exact" else "upper bound", error=per_byte),
+            **{name: _bound(found[name], mean.value, error) for name in ("bits_per_byte", "bits_per_char")},
             "elbo": self.elbo(X),
         }
 
@@ -442,3 +434,9 @@ class SentenceVAE(NetworkLM):
                 shuffled[rows] = self.model_.log_likelihood(x, z[others[rows]]).double().cpu().numpy()
         mean, log_variance, drawn = (one.cpu().numpy() for one in (codes.mean, codes.log_variance, z))
         return collapse_report(mean, log_variance, drawn, own, shuffled)
+
+
+def _bound(bits: Score, log_likelihood: float, error: float) -> Score:
+    """Bits of a lower bound of the log likelihood, whose error scales as they do."""
+    kind: Any = "upper bound" if bits.kind == "exact" else "estimate"
+    return replace(bits, kind=kind, error=error * abs(bits.value / log_likelihood) if log_likelihood else 0.0)
