@@ -30,7 +30,7 @@ ENTRIES = (
         "mrnn-lm", "Multiplicative recurrent language model", "乘法循环神经网络语言模型", "model",
         ("language",), "gnomon.systems.sequence.mrnn_lm:MRNNLM", "Sutskever, Martens and Hinton 2011",
         ("PRA-172",),
-        {"n_hidden": 6, "n_factors": 5, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 8,
+        {"unit": "word", "n_hidden": 6, "n_factors": 5, "n_embedding": 4, "window": 5, "batch_size": 4, "epochs": 15,
          "learning_rate": 0.03},
     ),
     Entry(
