@@ -100,6 +100,7 @@ from gnomon.systems.sequence.gru_lm import GRULM as GRULM
 from gnomon.systems.sequence.longformer import Longformer as Longformer
 from gnomon.systems.sequence.longformer_lm import LongformerLM as LongformerLM
 from gnomon.systems.sequence.lstm_lm import LSTMLM as LSTMLM
+from gnomon.systems.sequence.mrnn_lm import MRNNLM as MRNNLM
 from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
 from gnomon.systems.sequence.sentence_vae import SentenceVAE as SentenceVAE
 from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq
