@@ -123,7 +123,7 @@ class WritesUtf8:
         lengths = np.array([len(context) for context in contexts], np.int64)
         for t in range(int(lengths.max(initial=0))):
             rows = np.flatnonzero(lengths > t)
-            place[rows] = self._after(place[rows], np.array([contexts[row][t] for row in rows], np.int64))
+            place[rows] = self._after(place[rows], np.array([contexts[row][t] for row in rows.tolist()], np.int64))
         return self.model.start(contexts), place, np.full(len(contexts), self.max_length, np.int64)
 
     def step(self, tokens: NDArray[np.int64], state: Any) -> tuple[NDArray[np.floating], Any]:
