@@ -131,6 +131,11 @@ def files(folder):
     days = [f"{y}-{m:02}-{d:02}" for y in (1931, 1958) for m in (3, 11) for d in range(10, 20)]
     Path("backward.tsv").write_text("".join(f"{day}\t{int(day[8:])} {day[5:7]} {day[:4]}\n" for day in days))
     Path("targets.txt").write_text("1942-03-15\n1977-11-11\n")
+    cities = {
+        "text": ["Ada went to Ulm", "Bonn is large", "New York"],
+        "tags": ["B-per O O B-loc", "B-loc O O", "B-loc I-loc"],
+    }
+    pl.DataFrame({name: column * 6 for name, column in cities.items()}).write_csv("cities.csv")
     np.save("flipped.npy", 16 * random.integers(0, 2, (5, 64)))
     np.savez("spots.npz", X=random.integers(0, 256, (60, 8, 8), dtype=np.uint8), y=random.normal(size=(60, 3)))
     return folder

@@ -96,7 +96,7 @@ def test_what_a_system_is_fitted_to_is_what_its_class_says(one):
         "Real": "table", "UnitInterval": "table from 0 to 1", "Binary": "table of 0 and 1", "Images": "images",
         "Tokens": "text", "Pairs": "pairs of texts", "UserItems": "ratings", "MetItems": "users and items",
         "Counts": "table of counts", "Categories": "table of codes", "BinaryFrames": "table of 0 and 1",
-        "AnyImages": "images", "Documents": "texts", "Corpus": "text", "WordContexts": "text",
+        "AnyImages": "images", "Documents": "texts", "TaggedTexts": "texts", "Corpus": "text", "WordContexts": "text",
     }  # fmt: skip
     expected = kind[type(domain).__name__]
     if expected == "table" and "image_shape" in system.get_params():
@@ -105,6 +105,8 @@ def test_what_a_system_is_fitted_to_is_what_its_class_says(one):
         except UserValueError:
             expected = "images"
     target = (system.__sklearn_tags__().target_tags.required and domain.is_table) or system.labeled
+    target = target and "tag" not in one.tasks
+    expected += ", tags" if "tag" in one.tasks else ""
     expected += "" if not target else ", numeric target" if "regress" in one.tasks else ", labels"
     expected += ", captions" if "caption" in one.tasks else ""
     expected += ", boxes" if "detect" in one.tasks else ""

@@ -18,7 +18,7 @@ from gnomon.cli.main import run
 from oracles.tables import mixed, shuffled_and_strange, write
 
 NO_TABLES = ("embed", "fill", "language", "translate", "recommend", "rank")
-OTHERS = {one.name for one in entries() if one.takes.startswith(("images", "texts"))}
+OTHERS = {one.name for one in entries() if one.needs.startswith(("images", "texts"))}
 SYSTEMS = [one for one in entries() if one.tasks[0] not in NO_TABLES and one.name not in OTHERS]
 FAST = ("svm", "decision-tree", "linear-regression", "ppca", "rbm", "bernoulli-mixture", "kmeans")
 

@@ -292,6 +292,15 @@ def sorted_texts(system: Any) -> Figure:
     return figure
 
 
+def tagged_words(system: Any) -> Figure:
+    """What a tagger takes the tokens of statements of Python for."""
+    data, goal = gnomon.data.load("python-statements"), task("tag")
+    train, test = gnomon.data.split(data, seed=0)
+    fitted(system, *goal.examples(train, system))
+    (figure,) = goal.figures(system, *goal.examples(test, system)).values()
+    return figure
+
+
 def texts_as_points(system: Any) -> Figure:
     """Vectors of docstrings, by the part of the standard library, in their two main directions."""
     data = gnomon.data.load("python-docstrings")
@@ -336,6 +345,7 @@ CAPTIONS: dict[Callable[[Any], Figure], str] = {
     seen_digits: "Digits that it has not learned from, and what it takes them for; wrong ones in red.",
     labeled_pixels: "Scenes that it has not learned from, the true labels of their pixels, and those that it finds.",
     sorted_texts: "Docstrings that it has not learned from, and which part of Python's library it takes them for.",
+    tagged_words: "Tokens of statements of Python: what they are, as rows, and what they are taken for.",
     texts_as_points: "Vectors of docstrings in their two main directions, colored by the part of Python's library.",
     framed: "Scenes that it has not learned from: the boxes that are there, and those that it finds, dashed.",
     captioned: "Images that it has not learned from, under what it says of them.",
@@ -351,7 +361,7 @@ def drawing(system: Any) -> Callable[[Any], Figure] | None:
     """How a system is drawn; None where there is no way."""
     goal, view = system.tasks[0], system.domain.view
     if view == "documents":
-        return sorted_texts
+        return tagged_words if goal == "tag" else sorted_texts
     if goal == "segment":
         return labeled_pixels
     if view == "images":

@@ -45,6 +45,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "mrnn-lm": {"max_updates": 60},
     "transformer-lm": {"max_updates": 120}, "bert": {"max_updates": 60}, "electra": {"max_updates": 60},
     "longformer-lm": {"max_updates": 120}, "transformer-classifier": {"max_updates": 120},
+    "transformer-tagger": {"max_updates": 120},
     "longformer": {"max_updates": 120}, "captioner": {"max_updates": 400},
     "matrix-factorization": {"n_factors": 3, "learner": "als"},
     "implicit-factorization": {"n_factors": 3, "objective__epochs": 400, "objective__l2": 0.002},

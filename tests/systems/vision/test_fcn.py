@@ -8,7 +8,7 @@ import gnomon
 from gnomon.errors import UserError
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.losses import CrossEntropyLoss
-from gnomon.objectives.per_pixel import PerPixel
+from gnomon.objectives.per_place import PerPlace
 from gnomon.systems.vision.fcn import FCN, FCNModel
 from gnomon.training.group import current
 
@@ -115,7 +115,7 @@ def test_the_gradient_of_the_loss_by_finite_differences_and_unlabeled_pixels_cou
         data = {"X": X, "y": y}  # noqa: RUF012
 
     Part.weight = weight
-    objective = PerPixel(CrossEntropyLoss())
+    objective = PerPlace(CrossEntropyLoss())
 
     def loss():
         (term,) = objective.forward(net, Part, noise=Noise(0, "x"), phase="main", group=current()).terms.values()

@@ -13,7 +13,7 @@ from gnomon.errors import UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.evaluation.segmentation import pixel_counts, segmentation_scores
 from gnomon.objectives.criterion import ClassificationLoss
-from gnomon.objectives.per_pixel import PerPixel
+from gnomon.objectives.per_place import PerPlace
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.prediction import without_nan
 from gnomon.systems.vision._staged import StagedNetwork
@@ -51,8 +51,8 @@ class PixelClassifier(StagedNetwork):
             raise UserValueError(what, f"image {image}, row {row}, column {column}", "add images of it, or give -1")
         return codes
 
-    def make_objective(self) -> PerPixel:
-        return PerPixel(self.recipe("loss"))
+    def make_objective(self) -> PerPlace:
+        return PerPlace(self.recipe("loss"))
 
     # --- verbs --------------------------------------------------------------------------------------------------
 
