@@ -107,6 +107,7 @@ from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq
 from gnomon.systems.sequence.transformer import Transformer as Transformer
 from gnomon.systems.sequence.transformer_classifier import TransformerClassifier as TransformerClassifier
 from gnomon.systems.sequence.transformer_lm import TransformerLM as TransformerLM
+from gnomon.systems.sequence.transformer_tagger import TransformerTagger as TransformerTagger
 from gnomon.systems.text.co_occurrence import CoOccurrence as CoOccurrence
 from gnomon.systems.text.ngram import NGram as NGram
 from gnomon.systems.trees.decision_tree import DecisionTree as DecisionTree
