@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -231,5 +230,4 @@ def _fields(read: ReadWords, codes: NDArray[np.int64]) -> dict[str, Ragged]:
 
 def _split(of_words: Any, read: ReadWords) -> list[Any]:
     """What all words have, text by text."""
-    ends: Sequence[int] = np.cumsum(read.counts)[:-1]
-    return list(np.split(of_words, ends))
+    return list(np.split(of_words, np.cumsum(read.counts)[:-1].tolist()))
