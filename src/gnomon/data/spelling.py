@@ -19,7 +19,7 @@ def spellings(vocabulary: Vocabulary, unit: Unit) -> list[bytes | None] | None:
     ----------
     vocabulary : Vocabulary
         None stands for its special symbols, and for a token that is no run of bytes.
-    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"}
+    unit : {"word", "char", "byte", "jieba", "bpe", "byte-bpe", "marked-bpe", "wordpiece"}
 
     Examples
     --------
@@ -28,7 +28,7 @@ def spellings(vocabulary: Vocabulary, unit: Unit) -> list[bytes | None] | None:
     >>> spellings(Vocabulary(["a"]), "char") is None
     True
     """
-    spell = {"byte": _of_byte, "byte-bpe": _of_byte_piece, "bpe": _of_piece}.get(unit)
+    spell = {"byte": _of_byte, "byte-bpe": _of_byte_piece, "bpe": _of_piece, "marked-bpe": _of_piece}.get(unit)
     if spell is None:
         return None
     return [*(None for _ in vocabulary.specials), *map(spell, vocabulary.tokens)]

@@ -116,7 +116,7 @@ def test_a_string_of_period_3_is_memorized(unit):
 
 
 @pytest.mark.spec("PRA-172")
-@pytest.mark.parametrize("unit", ["byte", "bpe", "byte-bpe"])
+@pytest.mark.parametrize("unit", ["byte", "bpe", "byte-bpe", "marked-bpe"])
 def test_what_is_written_is_utf8(unit, monkeypatch):
     if unit != "byte":
         pytest.importorskip("tokenizers")

@@ -50,7 +50,7 @@ class MRNNLM(RecurrentLM):
 
     name: ClassVar[str] = "mrnn-lm"
 
-    unit: Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"] = "char"
+    unit: Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "marked-bpe", "wordpiece"] = "char"
     n_factors: Annotated[int, "[1, inf)", Doc("Factors through which a token chooses the map of the state.")] = 256
 
     def make_layer(self, inputs: int, dtype: torch.dtype) -> MultiplicativeRNN:
