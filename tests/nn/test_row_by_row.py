@@ -37,7 +37,7 @@ from gnomon.nn.mixture_density import MixtureLikelihood
 from gnomon.nn.mlp import MLPModel
 from gnomon.nn.module import Module
 from gnomon.nn.multiplicative import MultiplicativeRNN
-from gnomon.nn.norms import GroupNorm, local_response
+from gnomon.nn.norms import GroupNorm, LayerNorm, local_response
 from gnomon.nn.pooling import AdaptivePool, AveragePooling, GlobalPool, MaxPooling, SpatialPyramid, StochasticPool2d
 from gnomon.nn.positions import LearnedPlaces, Places, RelativePlaces, RotaryPlaces, SinusoidalPlaces
 from gnomon.nn.readers import ConvolutionReader
@@ -154,6 +154,8 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "halves": (in_halves, (IMAGES,)),
     "group norm": (lambda: GroupNorm(6, 2, dtype=F64), (ROWS,)),
     "instance norm": (lambda: GroupNorm(2, 2, dtype=F64), (IMAGES,)),
+    "layer norm of images": (lambda: LayerNorm((2, 6, 8), dtype=F64), (IMAGES,)),
+    "layer norm over steps": (lambda: LayerNorm(4, steps=True, dtype=F64), STATES[1::2]),
     "local response": (lambda: local_response(3), (IMAGES,)),
     "tiled": (lambda: TiledConv2d(2, 3, 3, 2, stride=2, padding=1, dtype=F64), (IMAGES,)),
     "locally connected": (lambda: LocallyConnected2d(2, 3, 3, (6, 8), padding=1, dtype=F64), (IMAGES,)),

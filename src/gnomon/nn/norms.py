@@ -6,8 +6,9 @@ training and in prediction, on any number of processes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import nn
@@ -19,8 +20,8 @@ from gnomon.recipes.parameters import check_parameters
 from gnomon.recipes.recipe import Recipe
 
 __all__ = [
-    "BatchNormalization", "GroupNorm", "GroupNormalization", "InstanceNormalization", "LayerNormalization", "NoNorm",
-    "Norm", "local_response",
+    "BatchNormalization", "GroupNorm", "GroupNormalization", "InstanceNormalization", "LayerNorm",
+    "LayerNormalization", "NoNorm", "Norm", "local_response",
 ]  # fmt: skip
 
 
@@ -80,6 +81,88 @@ class GroupNorm(nn.Module):
         return f"{len(self.gain)}, groups={self.groups}, epsilon={self.epsilon}"
 
 
+class LayerNorm(nn.Module):
+    r"""(x - mean) / sqrt(variance + epsilon) * gain + shift over the last axes, or over all valid steps with them.
+
+    Mean and variance, its divisor their number, are those of the last axes, one pair for each index of the axes before
+    them. With `steps` the axes between the rows and them (the steps of a sequence) are taken together too, of which a
+    mask says the valid ones: :math:`\mu_n = \sum_t m_{nt}\sum_j x_{ntj} / (J\sum_t m_{nt})`, and likewise the variance.
+    Steps that are not valid change nothing and come out as 0.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Of the last axes, which gain and shift have too: the width of a vector, (channels, rows, columns) of an image.
+    epsilon : float in [0, inf), default 1e-5
+    steps : bool, default False
+        Whether statistics are over the axes between the rows and those of `shape` too.
+    dtype : torch.dtype, optional
+
+    Raises
+    ------
+    UserValueError
+        A side below 1, in the call a mask without `steps`, or one of another shape.
+
+    Notes
+    -----
+    In training as in prediction, for each row by itself. Two passes over the input.
+
+    References
+    ----------
+    Ba, Kiros and Hinton (2016).
+
+    Examples
+    --------
+    >>> LayerNorm(4)(torch.tensor([1.0, 2.0, 3.0, 4.0])).round(decimals=4).tolist()
+    [-1.3416, -0.4472, 0.4472, 1.3416]
+    >>> x, valid = torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]])
+    >>> LayerNorm(1, steps=True)(x, valid).round(decimals=4).flatten().tolist()
+    [-1.0, 1.0, 0.0]
+    """
+
+    def __init__(
+        self, shape: int | Sequence[int], epsilon: float = 1e-5, *, steps: bool = False,
+        dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if min(self.shape, default=0) < 1:
+            raise UserValueError.must("shape", "be at least 1 on every side", self.shape)
+        self.epsilon, self.steps = epsilon, steps
+        self.weight = nn.Parameter(torch.ones(self.shape, dtype=dtype))
+        self.bias = nn.Parameter(torch.zeros(self.shape, dtype=dtype))
+
+    def forward(self, x: torch.Tensor, valid: torch.Tensor | None = None) -> torch.Tensor:
+        """Normalized x, of shape (n, ..., *shape).
+
+        Parameters
+        ----------
+        x : tensor
+        valid : bool tensor of shape (n, ...), optional
+            The axes before those of `shape`; all steps are valid where left out.
+        """
+        if not self.steps:
+            if valid is not None:
+                raise UserValueError("valid needs statistics over steps", "valid", "give steps=True")
+            return functional.layer_norm(x, self.shape, self.weight, self.bias, self.epsilon)
+        before = x.shape[: x.ndim - len(self.shape)]
+        kept = x.new_ones(before, dtype=torch.bool) if valid is None else valid
+        if kept.shape != before:
+            raise UserValueError.must("valid", f"have the shape {tuple(before)}", tuple(kept.shape))
+        kept = kept.reshape(*before, *(1 for _ in self.shape))
+        axes = tuple(range(1, x.ndim))
+        n = kept.sum(axes, keepdim=True).clamp(min=1) * self.weight.numel()
+        known = torch.where(kept, x.float() if x.dtype in (torch.float16, torch.bfloat16) else x, 0)
+        centered = torch.where(kept, known - known.sum(axes, keepdim=True) / n, 0)
+        variance = centered.square().sum(axes, keepdim=True) / n
+        scaled = centered / (variance + self.epsilon).sqrt() * self.weight + self.bias
+        return torch.where(kept, scaled, 0)
+
+    def extra_repr(self) -> str:
+        """Shown by repr."""
+        return f"{self.shape}, epsilon={self.epsilon}, steps={self.steps}"
+
+
 def local_response(size: int = 5, alpha: float = 1e-4, beta: float = 0.75, k: float = 2.0) -> nn.LocalResponseNorm:
     r"""torch's layer b_c = a_c / (k + alpha / size * sum of a^2 over the `size` channels around c)^beta at each place.
 
@@ -121,6 +204,15 @@ class Norm(Recipe):
 
     needs_rows: ClassVar[bool] = False
     takes_bias: ClassVar[bool] = False
+
+    @property
+    def fixes_size(self) -> bool:
+        """Whether there is a parameter for each place, so that maps keep the size of the fit."""
+        return False
+
+    def at(self, places: tuple[int, ...]) -> Norm:
+        """The norm of maps of so many rows and columns."""
+        return self
 
     def build(self, features: int, dtype: torch.dtype | None = None) -> list[nn.Module]:
         """The layers, none or one.
@@ -178,13 +270,36 @@ class LayerNormalization(Norm):
     ----------
     epsilon : float in (0, inf), default 1e-5
         Added to the variance.
+    gain : {"channel", "place"}, default "channel"
+        Whether gain and shift are numbers of each channel, or of each place of each channel.
     """
 
     short: ClassVar[str] = "layer"
     epsilon: Annotated[float, "(0, inf)"] = 1e-5
+    gain: Literal["channel", "place"] = "channel"
+
+    @property
+    def fixes_size(self) -> bool:
+        return self.gain == "place"
+
+    def at(self, places: tuple[int, ...]) -> Norm:
+        return _PlacedLayerNormalization(places, self.epsilon) if self.gain == "place" else self
 
     def _layers(self, features: int, dtype: torch.dtype | None) -> list[nn.Module]:
+        if self.gain == "place":
+            raise UserValueError("a gain for each place needs the size of the maps", "gain", "give at(places) first")
         return [GroupNorm(features, 1, self.epsilon, dtype)]
+
+
+@dataclass(frozen=True)
+class _PlacedLayerNormalization(Norm):
+    """Layer normalization whose gain and shift have the shape of the maps."""
+
+    places: tuple[int, ...] = ()
+    epsilon: float = 1e-5
+
+    def _layers(self, features: int, dtype: torch.dtype | None) -> list[nn.Module]:
+        return [LayerNorm((features, *self.places), self.epsilon, dtype=dtype)]
 
 
 @dataclass(frozen=True)

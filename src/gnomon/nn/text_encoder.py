@@ -16,7 +16,7 @@ from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
 from gnomon.nn.positions import Places
 from gnomon.nn.spans import FullSpan, Span
-from gnomon.nn.transformer import EncoderLayer
+from gnomon.nn.transformer import EncoderLayer, layer_norm, normed
 
 __all__ = ["ReplacedHead", "TextEncoder", "TokenHead"]
 
@@ -55,6 +55,8 @@ class TextEncoder(nn.Module):
         at by all (Longformer).
     learned_segments : bool, default True
         Whether the vectors of segments are learned; else they are all 0 and all 1, and stay so.
+    over_text : bool, default False
+        Whether norms take mean and variance over all tokens of a text, in place of each token by itself; as the layers.
     dtype : torch.dtype, optional
 
     Notes
@@ -85,6 +87,7 @@ class TextEncoder(nn.Module):
         pooled: bool = True,
         span: Span | None = None,
         learned_segments: bool = True,
+        over_text: bool = False,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
@@ -92,10 +95,10 @@ class TextEncoder(nn.Module):
         self.tokens = Embedding(n_ids, narrow, dtype=dtype)
         self.segments = Embedding(2, narrow, dtype=dtype).freeze(not learned_segments)
         self.places, self.span = places, span or FullSpan()
-        self.norm, self.drop = nn.LayerNorm(narrow, epsilon, dtype=dtype), Dropout(dropout)
+        self.norm, self.drop = layer_norm(narrow, epsilon, over_text, dtype), Dropout(dropout)
         self.widen: nn.Module = nn.Identity() if narrow == width else dense(narrow, width, dtype=dtype)
         self.layers = nn.ModuleList(layers)
-        self.last: nn.Module = nn.LayerNorm(width, dtype=dtype) if final_norm else nn.Identity()
+        self.last: nn.Module = layer_norm(width, 1e-5, over_text, dtype) if final_norm else nn.Identity()
         self.pooler: nn.Module = dense(width, width, dtype=dtype) if pooled else nn.Identity()
 
     def initialize(self, noise: Noise) -> None:
@@ -126,11 +129,11 @@ class TextEncoder(nn.Module):
         """
         mask: Any = self.span.both(None if lengths is None else Padding(lengths))
         x = self.tokens(ids) + self.segments(torch.zeros_like(ids) if segments is None else segments)
-        x = self.widen(self.drop(self.norm(self.places(x))))
+        valid = None if lengths is None else torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+        x = self.widen(self.drop(normed(self.norm, self.places(x), valid)))
         for layer in self.layers:
-            x = layer(x, mask)
-        found: torch.Tensor = self.last(x)
-        return found
+            x = layer(x, mask, valid=valid)
+        return normed(self.last, x, valid)
 
     def pool(self, tokens: torch.Tensor) -> torch.Tensor:
         """A vector (n, width) of each sequence, from what `forward` gave."""

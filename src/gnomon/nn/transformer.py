@@ -16,9 +16,19 @@ from gnomon.nn.context import current
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
+from gnomon.nn.norms import LayerNorm
 from gnomon.nn.positions import Places
 
-__all__ = ["Cache", "DecoderLayer", "EncoderLayer", "FeedForward", "MultiHeadAttention", "trimmed"]
+__all__ = [
+    "Cache",
+    "DecoderLayer",
+    "EncoderLayer",
+    "FeedForward",
+    "MultiHeadAttention",
+    "layer_norm",
+    "normed",
+    "trimmed",
+]
 
 Cache = tuple[torch.Tensor, torch.Tensor]
 """Keys and values (n, h, T, d) of the tokens so far."""
@@ -171,6 +181,19 @@ class FeedForward(nn.Module):
         return self.second(self.drop(self.unit(self.first(x))))
 
 
+def layer_norm(width: int, epsilon: float, over_text: bool, dtype: torch.dtype | None) -> nn.Module:
+    """Of each token by itself, or of all valid tokens of a row together."""
+    if over_text:
+        return LayerNorm(width, epsilon, steps=True, dtype=dtype)
+    return nn.LayerNorm(width, epsilon, dtype=dtype)
+
+
+def normed(norm: nn.Module, x: torch.Tensor, valid: torch.Tensor | None) -> torch.Tensor:
+    """What a norm gives, which looks at the valid tokens alone where it is over all of a row."""
+    found: torch.Tensor = norm(x, valid) if isinstance(norm, LayerNorm) else norm(x)
+    return found
+
+
 class _Layer(nn.Module):
     """Parts around a residual path, with the norm before each part or after the sum; see `EncoderLayer`."""
 
@@ -186,23 +209,24 @@ class _Layer(nn.Module):
         attention_dropout: float = 0.0,
         places: Places | None = None,
         epsilon: float = 1e-5,
+        over_text: bool = False,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         self.norm_first = norm_first
         self.attention = MultiHeadAttention(width, heads, dropout=attention_dropout, places=places, dtype=dtype)
         self.feed_forward = FeedForward(width, inner, unit, dropout=dropout, dtype=dtype)
-        self.norm_1, self.norm_2 = (nn.LayerNorm(width, epsilon, dtype=dtype) for _ in range(2))
+        self.norm_1, self.norm_2 = (layer_norm(width, epsilon, over_text, dtype) for _ in range(2))
         self.drop_1, self.drop_2 = Dropout(dropout), Dropout(dropout)
 
     def around(
-        self, x: torch.Tensor, norm: nn.Module, drop: nn.Module, part: Callable[[torch.Tensor], torch.Tensor]
-    ) -> torch.Tensor:
+        self, x: torch.Tensor, norm: nn.Module, drop: nn.Module, part: Callable[[torch.Tensor], torch.Tensor],
+        valid: torch.Tensor | None = None,
+    ) -> torch.Tensor:  # fmt: skip
         """x + part(norm(x)), or norm(x + part(x))."""
         if self.norm_first:
-            return x + drop(part(norm(x)))
-        summed: torch.Tensor = norm(x + drop(part(x)))
-        return summed
+            return x + drop(part(normed(norm, x, valid)))
+        return normed(norm, x + drop(part(x)), valid)
 
     def _stepped(
         self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None, held: torch.Tensor | None = None
@@ -248,14 +272,21 @@ class EncoderLayer(_Layer):
     places : Places, optional
     epsilon : float in (0, inf), default 1e-5
         Of the norms.
+    over_text : bool, default False
+        Whether norms take mean and variance over all valid tokens of a row, in place of each token by itself. Then a
+        token's output depends on all others, so that there is no `step`.
     dtype : torch.dtype, optional
     """
 
-    def forward(self, x: torch.Tensor, mask: Any = None, *, at: torch.Tensor | None = None) -> torch.Tensor:
-        """The same shape (n, T, D), of tokens at places `at`."""
-        return self.read(x, mask, at=at)[0]
+    def forward(
+        self, x: torch.Tensor, mask: Any = None, *, at: torch.Tensor | None = None, valid: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """The same shape (n, T, D), of tokens at places `at`, of which the `valid` ones (n, T) count in norms."""
+        return self.read(x, mask, at=at, valid=valid)[0]
 
-    def read(self, x: torch.Tensor, mask: Any = None, *, at: torch.Tensor | None = None) -> tuple[torch.Tensor, Cache]:
+    def read(
+        self, x: torch.Tensor, mask: Any = None, *, at: torch.Tensor | None = None, valid: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, Cache]:
         """As `forward`, and keys and values for `step`."""
         kept: list[Cache] = []
 
@@ -263,8 +294,8 @@ class EncoderLayer(_Layer):
             kept.append(self.attention.project(z, z, at))
             return self.attention.look(z, kept[0], mask, at=at)
 
-        x = self.around(x, self.norm_1, self.drop_1, look)
-        return self.around(x, self.norm_2, self.drop_2, self.feed_forward), kept[0]
+        x = self.around(x, self.norm_1, self.drop_1, look, valid)
+        return self.around(x, self.norm_2, self.drop_2, self.feed_forward, valid), kept[0]
 
     def step(
         self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None, held: torch.Tensor | None = None

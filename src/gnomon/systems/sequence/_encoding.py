@@ -51,6 +51,13 @@ class OnTextEncoder(ByGradient):
         Literal["after", "before"],
         Doc("Where layer normalization stands: after each sum, as published, or before each part."),
     ] = "after"
+    statistics: Annotated[
+        Literal["token", "text"],
+        Doc(
+            "Over what layer normalization takes mean and variance: the features of each token, as published, or those "
+            "of all tokens of a text, padding left out."
+        ),
+    ] = "token"
     window: Annotated[int, "[5, inf)", Doc("Tokens that are read together, the special ones among them.")] = 64
     dropout: Annotated[
         float, "[0, 1)", Doc("Probability to drop an element of the embedding or of a layer's output in training.")
@@ -96,14 +103,16 @@ class OnTextEncoder(ByGradient):
         turned = width if isinstance(positions, RotaryPositions) else narrow
         places = positions.build(self.window, turned, heads, dtype)
         unit, first = nn.GELU if self.activation == "gelu" else nn.ReLU, self.norm == "before"
+        over_text = self.statistics == "text"
         layers = [
             EncoderLayer(
                 width, heads, inner, unit(), norm_first=first, dropout=self.dropout, places=places, epsilon=epsilon,
-                dtype=dtype,
+                over_text=over_text, dtype=dtype,
             )
             for _ in range(self.n_layers)
         ]  # fmt: skip
         return TextEncoder(
             n_ids, width, layers, places, embedding_width=narrow, dropout=self.dropout, final_norm=first,
-            epsilon=epsilon, pooled=pooled, learned_segments=learned_segments, dtype=dtype,
+            epsilon=epsilon, pooled=pooled, learned_segments=learned_segments, over_text=over_text,
+            dtype=dtype,
         )  # fmt: skip

@@ -98,7 +98,7 @@ def check_settings(system: Any, published: Published, families: Collection[str])
     wanted = {
         "unit": published.unit, "n_layers": config["num_hidden_layers"], "n_heads": config["num_attention_heads"],
         "n_embedding": published.width, "n_hidden": config["intermediate_size"], "activation": config["hidden_act"],
-        "positions": LearnedPositions.short, "norm": "after",
+        "positions": LearnedPositions.short, "norm": "after", "statistics": "token",
     }  # fmt: skip
     given = {one: getattr(system, one) for one in wanted}
     given["positions"] = type(system.recipe("positions")).short

@@ -11,12 +11,13 @@ from torch import nn
 from gnomon.errors import UserValueError
 from gnomon.nn.activations import Activation
 from gnomon.nn.image_steps import LCNLayer
-from gnomon.nn.norms import Norm, local_response
+from gnomon.nn.norms import NoNorm, Norm, local_response
 from gnomon.nn.pooling import AdaptivePool, Pooling
 from gnomon.nn.separable import separable_unit
 from gnomon.nn.stages import conv_unit, with_unit
 from gnomon.nn.unshared import LocallyConnected2d, TiledConv2d
 from gnomon.nn.upsampling import transposed_convolution
+from gnomon.systems.vision._network import map_shape
 
 __all__ = ["Layer", "Maker", "layers_of"]
 
@@ -164,7 +165,8 @@ class Maker:
             return LCNLayer(layer.window)
         if layer.kind == "response":
             return local_response(layer.size)
-        shared: dict[str, Any] = {"unit": self.unit, "norm": self.norm, "dtype": self.dtype}
+        norm = self._norm(layer, inputs, size)
+        shared: dict[str, Any] = {"unit": self.unit, "norm": norm, "dtype": self.dtype}
         if layer.kind == "convolution" and layer.tiles == 1:
             return conv_unit(
                 inputs, layer.size, layer.window, stride=layer.stride, dilation=layer.dilation, **shared
@@ -172,6 +174,14 @@ class Maker:
         if layer.kind == "separable":
             return separable_unit(inputs, layer.size, layer.window, stride=layer.stride, **shared)
         return with_unit(self._linear(layer, inputs, size), layer.size, **shared)
+
+    def _norm(self, layer: Layer, inputs: int, size: tuple[int, int]) -> Norm:
+        """The norm of the maps that a layer gives."""
+        if not self.norm.fixes_size:
+            return self.norm
+        bare = Maker(self.unit, NoNorm(), self.pooling, self.dtype).build(layer, inputs, size)
+        shape = map_shape(bare, (inputs, *size))
+        return NoNorm() if shape is None else self.norm.at(shape[1:])  # what fits nowhere is refused behind
 
     def _linear(self, layer: Layer, inputs: int, size: tuple[int, int]) -> nn.Module:
         """Tiles, a kernel for each place, or a transposed convolution. Biases of places are none of a channel: kept."""

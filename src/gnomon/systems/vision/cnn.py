@@ -157,6 +157,7 @@ class CNN(ConvNet):
         domain, parts = super().known_domain(), layers_of(self.layers)
         free = {"regions", "mean", "pyramid"} & {layer.kind for layer in parts}
         fixed = any(layer.kind == "local" for layer in parts) or self.recipe("preprocess").short in OF_ONE_SIZE
+        fixed = fixed or self.recipe("norm").fixes_size
         return replace(domain, any_size=True) if free and not fixed and isinstance(domain, Images) else domain
 
     def min_batch_size(self) -> int:
