@@ -113,7 +113,8 @@ class LayerNorm(nn.Module):
 
     Examples
     --------
-    >>> LayerNorm(4)(torch.tensor([1.0, 2.0, 3.0, 4.0])).round(decimals=4).tolist()
+    >>> double = torch.float64
+    >>> LayerNorm(4, dtype=double)(torch.tensor([1.0, 2, 3, 4], dtype=double)).round(decimals=4).tolist()
     [-1.3416, -0.4472, 0.4472, 1.3416]
     >>> x, valid = torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]])
     >>> LayerNorm(1, steps=True)(x, valid).round(decimals=4).flatten().tolist()
