@@ -91,6 +91,9 @@ def test_it_is_the_models_distribution_given_what_may_come():
         p = np.exp(model.table[last])
         wanted = np.where(np.isin(np.arange(len(p)), list(may)), p, 0) / p[list(may)].sum()
         assert np.exp(found[row]) == pytest.approx(wanted, abs=1e-12)
+    long, _ = writer.step(np.array([11, 3, 12]), writer.start([[BOS, 9, 10], [BOS], [9, 10, 11]]))  # prompts within one
+    for row, may in enumerate((within, between, between)):
+        assert set(np.flatnonzero(np.isfinite(long[row])).tolist()) == may
     f0 = writer.step(np.array([9]), writer.start([[BOS]]))[0]
     assert set(np.flatnonzero(np.isfinite(f0[0])).tolist()) == {5, 7, 8, 10, 11}  # 80 would be too long a form
 

@@ -78,6 +78,7 @@ def test_without_context_bits_are_the_entropy_of_the_characters():
         "unknown": 0.0,
     }
     model = gnomon.MRNNLM(**options, early_stopping="off", dtype="float64", random_state=0).fit(text)
+    assert model.model_.layer.weight_h.shape == (3, 2)  # hidden units from factors
     counts = Counter("".join(text)) | Counter({"</s>": len(text)})
     p = np.array(list(counts.values())) / sum(counts.values())
     entropy = float(-(p * np.log2(p)).sum())

@@ -493,6 +493,18 @@ def test_what_follows_a_beginning_is_averaged_over_codes_that_explain_it():
     assert share == pytest.approx(wanted[EOS], abs=0.045)
 
 
+@pytest.mark.spec("NLP-65")
+def test_a_code_is_drawn_as_often_as_the_beginning_makes_it_probable():
+    """One of three codes for each of 4000 equal beginnings: chi-square, a false alarm of 1e-4."""
+    model, codes = net(), torch.tensor([[-1.5], [0.0], [1.5]], dtype=F64)
+    writer = WritesFromCodes(model, lambda n: codes.expand(n, 3, 1), Noise(4, "sample"))
+    _, state = writer.step(np.full(4000, 3), writer.start([[BOS, 3]] * 4000))
+    _, log_p = model.read([[BOS, 3, 3]] * 3, codes)
+    counts = (state["z"][:, 0] == codes.T).sum(0).numpy()
+    assert state["z"].shape == (4000, 1, 1) and counts.sum() == 4000
+    assert chisquare(counts, 4000 * torch.softmax(log_p, 0).detach().numpy()).pvalue > 1e-4
+
+
 @pytest.mark.spec("NLP-62")
 def test_it_learns_codes_that_its_sentences_come_back_from():
     text = ["the sun casts the shadow", "a dial shows the hour", "noon"] * 12
