@@ -43,6 +43,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "dcgan": {"max_updates": 250}, "rnn-lm": {"max_updates": 200}, "gru-lm": {"max_updates": 120},
     "lstm-lm": {"max_updates": 120}, "elmo": {"max_updates": 80}, "sentence-vae": {"max_updates": 120},
     "mrnn-lm": {"max_updates": 60},
+    "neural-ngram": {"max_updates": 400},
     "transformer-lm": {"max_updates": 120}, "bert": {"max_updates": 60}, "electra": {"max_updates": 60},
     "longformer-lm": {"max_updates": 120}, "transformer-classifier": {"max_updates": 120},
     "transformer-tagger": {"max_updates": 120},

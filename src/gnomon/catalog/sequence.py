@@ -34,6 +34,13 @@ ENTRIES = (
          "learning_rate": 0.03},
     ),
     Entry(
+        "neural-ngram", "Neural n-gram language model", "神经 n 元语法语言模型", "model",
+        ("language",), "gnomon.systems.sequence.neural_ngram:NeuralNGram",
+        "Bengio, Ducharme, Vincent and Jauvin 2003",
+        ("PRA-153",),
+        {"n": 3, "n_hidden": 6, "n_embedding": 4, "batch_size": 32, "epochs": 15, "learning_rate": 0.03},
+    ),
+    Entry(
         "elmo", "Embeddings from language models (ELMo)", "双向语言模型词表示（ELMo）", "model",
         ("language",), "gnomon.systems.sequence.elmo:ELMo", "Peters et al. 2018",
         ("NLP-40", "NLP-41", "NLP-31"),

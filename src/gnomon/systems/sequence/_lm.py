@@ -123,11 +123,15 @@ class NetworkLM(ByGradient, HasDtype, LanguageModel):
         model.initialize(noise)
 
     def problem(self, model: Any, examples: Examples, noise: Noise, group: Group, validation: Any = None) -> Problem:
-        """Sentences with their borders, one after the other."""
+        """What the text is laid out as, with some of its rare tokens unknown."""
         size = model.vocabulary_size
-        train = examples.replace(X=bordered(self._thinned(examples["X"], size, noise.child("unknown")), size))
-        judges = None if validation is None else validation.replace(X=bordered(validation["X"], size))
+        train = self.laid(examples, self._thinned(examples["X"], size, noise.child("unknown")), size)
+        judges = None if validation is None else self.laid(validation, validation["X"], size)
         return super().problem(model, train, noise, group, judges)
+
+    def laid(self, examples: Examples, text: Ragged, size: int) -> Examples:
+        """The examples with this text in the form that batches are made of: sentences with their borders."""
+        return examples.replace(X=bordered(text, size))
 
     def _thinned(self, text: Any, size: int, noise: Noise) -> Ragged:
         """The text with some of the tokens that it has once as ``<unk>``."""
