@@ -151,7 +151,7 @@ def test_a_file_of_ratings_or_pairs_suits_the_systems_that_read_it(capsys, tmp_p
     assert "kmeans" in found["systems"]["cluster"]
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("the dog\tle chien\nthe sea\tla mer\n")
-    assert call(capsys, "data", str(pairs))["systems"]["translate"] == ["seq2seq", "transformer"]
+    assert call(capsys, "data", str(pairs))["systems"]["translate"] == ["seq2seq", "transformer", "neural-joint-model"]
 
 
 def test_many_labels_are_counted_instead_of_listed(capsys, tmp_path):

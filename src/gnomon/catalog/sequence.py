@@ -124,6 +124,13 @@ ENTRIES = (
          "learning_rate": 0.02},
     ),
     Entry(
+        "neural-joint-model", "Neural joint model of phrases", "神经联合短语模型", "model",
+        ("translate",), "gnomon.systems.sequence.neural_joint_model:NeuralJointModel",
+        "Devlin et al. 2014; Schwenk 2012",
+        ("PRA-174",),
+        {"n": 3, "radius": 2, "n_hidden": 8, "n_embedding": 6, "epochs": 12, "batch_size": 32, "learning_rate": 0.03},
+    ),
+    Entry(
         "captioner", "Captioner (convolutional encoder, attentive decoder)", "图像描述（卷积编码器与注意力解码器）",
         "model", ("caption",), "gnomon.systems.sequence.captioner:Captioner",
         "Vinyals et al. 2015; Xu et al. 2015", ("PRA-181",),

@@ -201,6 +201,7 @@ OF_SYSTEMS: Mapping[str, str] = {
     "ngram": "n元模型 N元文法 二元语法 三元语法 bigram trigram markov 马尔可夫 马尔科夫",
     "co-occurrence": "PMI PPMI SVD LSA count-based word embedding 共现矩阵 共现 点互信息 词嵌入",
     "neural-ngram": "NNLM neural probabilistic language model Bengio word embeddings 神经网络语言模型 神经概率语言模型 词嵌入",
+    "neural-joint-model": "NNJM phrase scoring MLP translation rescoring IBM model 1 word alignment 短语打分 神经网络联合模型 机器翻译 词对齐",
     "rnn-lm": "RNN 循环神经网络 递归神经网络",
     "gru-lm": "GRU RNN 循环神经网络 门控循环单元",
     "lstm-lm": "LSTM RNN 循环神经网络 长短期记忆网络 语言模型",

@@ -11,7 +11,6 @@ import torch
 import gnomon
 from gnomon.data.counting import BOS, EOS
 from gnomon.data.layouts import Batch
-from gnomon.errors import UserError
 from gnomon.numeric.ragged import Ragged
 from gnomon.systems.sequence._contexts import RowLoss, contexts
 from gnomon.systems.sequence.neural_ngram import NeuralNGramModel
@@ -131,11 +130,13 @@ def test_words_of_one_class_share_what_was_seen_of_others():
         n=3, n_hidden=8, n_embedding=4, batch_size=32, epochs=40, learning_rate=0.02, dropout=0.0,
         early_stopping="off", dtype="float64", random_state=0,
     ).fit(seen)  # fmt: skip
-    unigram, counted = gnomon.NGram(n=1).fit(seen), gnomon.NGram(n=3, smoothing="mle").fit(seen)
+    unigram, counted = gnomon.NGram(n=1, smoothing="mle").fit(seen), gnomon.NGram(n=3, smoothing="mle").fit(seen)
     assert fitted.perplexity(held) < 0.4 * unigram.perplexity(held)
     assert (counted.log_prob(held) == -np.inf).all()
     assert fitted.next_distribution("the").sum() == pytest.approx(1)
     assert set(fitted.sample(5, random_state=0)) and fitted.embeddings_.shape == (len(fitted.vocabulary_), 4)
+    affine = gnomon.NeuralNGram(direct="alone", n_embedding=4, epochs=1, random_state=0).fit(seen)
+    assert affine.model_.net.hidden is None and np.isfinite(affine.log_prob(held)).all()
     short = fitted.log_prob(["", "the", "the zebra naps"])  # none, one, and a word that is unknown
     assert np.isfinite(short).all()
 
@@ -147,8 +148,3 @@ def test_a_vector_that_stands_in_no_context_stays_as_it_began():
     one, more = (gnomon.NeuralNGram(epochs=e, **given).fit(text).embeddings_ for e in (1, 5))
     np.testing.assert_array_equal(one[EOS], more[EOS])
     assert np.abs(one[BOS] - more[BOS]).max() > 1e-3
-
-
-def test_a_net_needs_one_way_to_its_scores():
-    with pytest.raises(UserError, match="n_hidden must be at least 1 without direct, got 0"):
-        gnomon.NeuralNGram(n_hidden=0, direct=False).fit(["a b"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +11,6 @@ from torch import nn
 
 from gnomon.contracts import Group, Noise
 from gnomon.data.counting import BOS, EOS
-from gnomon.errors import UserValueError
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.initializers import XavierUniform, initialize
 from gnomon.nn.layers import dense
@@ -135,10 +134,13 @@ class ContextFields(Fields):
 
     n: Annotated[int, "[2, inf)", Doc("The next token is told from the n - 1 tokens before it.")] = 5
     n_embedding: Annotated[int, "[1, inf)", Doc("Width of the tokens' embeddings.")] = 64
-    n_hidden: Annotated[int, "[0, inf)", Doc("Hidden units; 0: scores are affine in the embeddings.")] = 128
-    direct: Annotated[bool, Doc("Whether scores also depend on the embeddings past the hidden units.")] = True
+    n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 128
+    direct: Annotated[
+        Literal["no", "beside", "alone"],
+        Doc("Whether scores depend on the embeddings past the hidden units: beside these, or with no hidden units at all."),
+    ] = "beside"
 
-    def check_parameters(self: Any) -> None:
-        super().check_parameters()  # type: ignore[misc]
-        if not self.n_hidden and not self.direct:
-            raise UserValueError("n_hidden must be at least 1 without direct, got 0", "n_hidden", "or set direct=True")
+    @property
+    def hidden_units(self) -> int:
+        """Hidden units that there are."""
+        return 0 if self.direct == "alone" else self.n_hidden

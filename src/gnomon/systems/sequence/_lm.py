@@ -125,11 +125,11 @@ class NetworkLM(ByGradient, HasDtype, LanguageModel):
     def problem(self, model: Any, examples: Examples, noise: Noise, group: Group, validation: Any = None) -> Problem:
         """What the text is laid out as, with some of its rare tokens unknown."""
         size = model.vocabulary_size
-        train = self.laid(examples, self._thinned(examples["X"], size, noise.child("unknown")), size)
-        judges = None if validation is None else self.laid(validation, validation["X"], size)
+        train = self._laid(examples, self._thinned(examples["X"], size, noise.child("unknown")), size)
+        judges = None if validation is None else self._laid(validation, validation["X"], size)
         return super().problem(model, train, noise, group, judges)
 
-    def laid(self, examples: Examples, text: Ragged, size: int) -> Examples:
+    def _laid(self, examples: Examples, text: Ragged, size: int) -> Examples:
         """The examples with this text in the form that batches are made of: sentences with their borders."""
         return examples.replace(X=bordered(text, size))
 

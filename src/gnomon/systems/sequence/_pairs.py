@@ -168,7 +168,7 @@ class TokenByToken:
         Of as many sources as there are contexts.
     """
 
-    moving: ClassVar[str]
+    moving: ClassVar[tuple[str, ...]]
     """What of the state tells where a row stands: it stays where a context has ended before others do."""
 
     def __init__(self, model: Any, memory: Any) -> None:
@@ -189,10 +189,11 @@ class TokenByToken:
         for t in range(max((len(one) for one in contexts), default=0)):
             tokens = np.array([one[t] if t < len(one) else UNKNOWN for one in contexts])
             goes_on = torch.tensor([t < len(one) for one in contexts], device=self.model.device)
-            before = state[self.moving]
             _, after = self.step(tokens, state)
-            on = goes_on.reshape(-1, *[1] * (before.ndim - 1))
-            state = after | {self.moving: torch.where(on, after[self.moving], before)}
+            for name in self.moving:
+                on = goes_on.reshape(-1, *[1] * (state[name].ndim - 1))
+                after[name] = torch.where(on, after[name], state[name])
+            state = after
         return state
 
     def select(self, state: State, index: Array) -> dict[str, Any]:

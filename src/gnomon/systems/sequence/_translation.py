@@ -28,7 +28,7 @@ from gnomon.systems.sequence._pairs import TranslationModel
 from gnomon.systems.sequence._target_loss import TargetLoss
 from gnomon.systems.sequence._writing import Writer
 
-__all__ = ["Translator"]
+__all__ = ["EncoderDecoder", "Translator"]
 
 
 Candidates = Mapping[str, Sequence[str]]
@@ -70,14 +70,11 @@ class Translator(Writer):
         "[256, inf)",
         Doc("Pieces that ``bpe``, ``byte-bpe``, ``marked-bpe`` and ``wordpiece`` may learn of each side."),
     ] = 4000
-    vocab_partition: Annotated[
-        int | None,
-        "[1, inf)",
-        Doc(
-            "Of very many target tokens, those that the softmax of a training batch is over: all of its own targets, "
-            "and others up to this number; None: all."
-        ),
-    ] = None
+
+    @property
+    def given_beside(self) -> str:
+        """What targets' probabilities are given beside their sources, as the name of the data space has it: nothing."""
+        return ""
 
     @property
     def domain(self) -> Pairs:
@@ -113,9 +110,6 @@ class Translator(Writer):
     def initialize(self, model: TranslationModel, examples: Examples, noise: contracts.Noise) -> None:
         model.source_vocabulary, model.target_vocabulary = examples.shared["source"], examples.shared["target"]
         model.initialize(noise)
-
-    def make_objective(self) -> TargetLoss:
-        return TargetLoss(1.0, self.vocab_partition)
 
     # --- verbs --------------------------------------------------------------------------------------------------
 
@@ -166,7 +160,7 @@ class Translator(Writer):
         fields = self._rows(X)
         counts = fields["target"].lengths + 1
         values = self.model_.log_prob(fields["source"], fields["target"]) / counts
-        space = self.domain.space(len(self.target_vocabulary_))
+        space = self.domain.space(len(self.target_vocabulary_)) + self.given_beside
         return Score.from_pointwise(values, weight=counts, unit="nats per token", data_space=space)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -336,3 +330,19 @@ class Translator(Writer):
         check_is_fitted(self)
         rows = [X] if isinstance(X, str) else listed(X, "X", "a list of sources", "give strings or lists of tokens")
         return self.known_domain().sources([one[0] if isinstance(one, tuple) and one else one for one in rows])
+
+
+class EncoderDecoder(Translator):
+    """Base of translators whose decoder ends in one affine layer over the target tokens."""
+
+    vocab_partition: Annotated[
+        int | None,
+        "[1, inf)",
+        Doc(
+            "Of very many target tokens, those that the softmax of a training batch is over: all of its own targets, "
+            "and others up to this number; None: all."
+        ),
+    ] = None
+
+    def make_objective(self) -> TargetLoss:
+        return TargetLoss(1.0, self.vocab_partition)

@@ -237,7 +237,7 @@ class Seq2SeqModel(AttentiveModel, TranslationModel):
 class Translation(TokenByToken):
     """The recurrent decoder of some sources: its state is s."""
 
-    moving: ClassVar[str] = "s"
+    moving: ClassVar[tuple[str, ...]] = ("s",)
 
     def begin(self, n: int) -> State:
         """s_0 of each source."""

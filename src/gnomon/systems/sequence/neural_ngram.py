@@ -17,7 +17,7 @@ from gnomon.data.layouts import Layout, Rows
 from gnomon.nn.dropout import Dropout
 from gnomon.nn.embedding import Embedding
 from gnomon.numeric.ragged import Ragged
-from gnomon.systems.sequence._contexts import ContextFields, ContextNet, RowLoss, contexts
+from gnomon.systems.sequence._contexts import Beside, ContextFields, ContextNet, RowLoss, contexts
 from gnomon.systems.sequence._lm import NetworkLM
 from gnomon.systems.sequence._model import NetworkLanguageModel
 
@@ -71,9 +71,9 @@ class NeuralNGramModel(NetworkLanguageModel):
         """Scores (n, V - 1) of the `outcome` after each of the contexts ``X`` (n, n - 1)."""
         return self.of_contexts(torch.as_tensor(data["X"], device=self.device))
 
-    def of_contexts(self, ids: torch.Tensor) -> torch.Tensor:
-        """Scores (..., V - 1) after contexts (..., n - 1), the oldest token first."""
-        scores: torch.Tensor = self.net(self.drop(self.embedding(ids.flip(-1))).flatten(-2))
+    def of_contexts(self, ids: torch.Tensor, beside: Beside | None = None) -> torch.Tensor:
+        """Scores (..., V - 1) after contexts (..., n - 1), the oldest token first, and of what else is known."""
+        scores: torch.Tensor = self.net(self.drop(self.embedding(ids.flip(-1))).flatten(-2), beside)
         return scores
 
     def scores(self, tokens: torch.Tensor, state: Any = None) -> tuple[torch.Tensor, Any]:
@@ -122,8 +122,8 @@ class NeuralNGram(ContextFields, NetworkLM):
     in a context keeps nearly the vector that it began with, and ``</s>``, which stands in none, keeps it altogether.
     Scores are comparable with those of `NGram` and `GRULM` for the same unit and vocabulary.
 
-    An update costs about 6 batch_size * ((n - 1) * n_embedding * (n_hidden + V) + n_hidden * V) multiplications, without
-    `direct` 6 batch_size * n_hidden * ((n - 1) * n_embedding + V). Source: Bengio, Ducharme, Vincent and Jauvin (2003).
+    An update costs about 6 batch_size * ((n - 1) * n_embedding * (n_hidden + V) + n_hidden * V) multiplications, with
+    ``direct="no"`` 6 batch_size * n_hidden * ((n - 1) * n_embedding + V). Source: Bengio, Ducharme, Vincent and Jauvin (2003).
 
     Examples
     --------
@@ -148,10 +148,11 @@ class NeuralNGram(ContextFields, NetworkLM):
 
     def make(self, *, vocabulary_size: int, dtype: str) -> NeuralNGramModel:
         return NeuralNGramModel(
-            vocabulary_size, self.n, self.n_embedding, self.n_hidden, self.direct, self.dropout, getattr(torch, dtype)
-        )
+            vocabulary_size, self.n, self.n_embedding, self.hidden_units, self.direct != "no", self.dropout,
+            getattr(torch, dtype),
+        )  # fmt: skip
 
-    def laid(self, examples: Examples, text: Ragged, size: int) -> Examples:
+    def _laid(self, examples: Examples, text: Ragged, size: int) -> Examples:
         """Every token as a row, with the tokens before it."""
         before, token = contexts(text, self.n - 1)
         return Examples({"X": before, "y": token}, np.repeat(examples.weight, text.lengths + 1), examples.shared)

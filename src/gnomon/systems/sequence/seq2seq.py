@@ -14,13 +14,13 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.sequence._fields import Gated
 from gnomon.systems.sequence._target_loss import TargetLoss
-from gnomon.systems.sequence._translation import Translator
+from gnomon.systems.sequence._translation import EncoderDecoder
 from gnomon.systems.sequence._translator import Seq2SeqModel
 
 __all__ = ["Seq2Seq"]
 
 
-class Seq2Seq(Translator, Gated):
+class Seq2Seq(EncoderDecoder, Gated):
     r"""Sequence to sequence by gated recurrent units: an encoder reads the source, a decoder writes the target.
 
     :math:`P(y \mid x) = \prod_t P(y_t \mid y_1 \dots y_{t-1}, x)`. Without attention the decoder sees the encoder's

@@ -22,7 +22,7 @@ from gnomon.nn.transformer import Cache, DecoderLayer, EncoderLayer
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
 from gnomon.systems.sequence._pairs import TokenByToken, TranslationModel
-from gnomon.systems.sequence._translation import Translator
+from gnomon.systems.sequence._translation import EncoderDecoder
 
 __all__ = ["Transformer", "TransformerModel"]
 
@@ -166,7 +166,7 @@ class Writing(TokenByToken):
         Of as many sources as there are contexts.
     """
 
-    moving: ClassVar[str] = "length"  # what stands beyond is written over
+    moving: ClassVar[tuple[str, ...]] = ("length",)  # what stands beyond is written over
 
     def __init__(self, model: TransformerModel, memory: Reading) -> None:
         super().__init__(model, memory)
@@ -199,7 +199,7 @@ class Writing(TokenByToken):
         return log_probs if isinstance(tokens, torch.Tensor) else log_probs.cpu().numpy(), after
 
 
-class Transformer(Translator):
+class Transformer(EncoderDecoder):
     r"""Transformer: an encoder and a decoder made of attention write a target to a source.
 
     :math:`P(y \mid x) = \prod_t P(y_t \mid y_1 \dots y_{t-1}, x)`. Every token of the source looks at all of them,
