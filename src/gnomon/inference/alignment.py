@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.numeric.ragged import Ragged
-from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 
 __all__ = ["IBM1", "Diagonal", "SourceAlignment", "TranslationTable", "WholeSource", "ibm1", "transitions"]
@@ -206,12 +205,17 @@ class IBM1(SourceAlignment):
 
     Among equally probable ones the nearest to the diagonal. A target token that fits the empty word best, or no source
     token at all, takes the place of the nearest one that is aligned, of two the right one (Devlin et al. 2014).
+
+    Parameters
+    ----------
+    iterations : int, default 5
+        Iterations of EM.
     """
 
     short: ClassVar[str] = "ibm1"
     searched: ClassVar[bool] = True
 
-    iterations: Annotated[int, "[1, inf)", Doc("Iterations of EM.")] = 5
+    iterations: Annotated[int, "[1, inf)"] = 5
 
     def learn(self, sources: Ragged, targets: Ragged) -> dict[str, NDArray[Any]]:
         table = ibm1(sources, targets, self.iterations)

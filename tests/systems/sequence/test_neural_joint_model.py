@@ -22,7 +22,7 @@ from gnomon.tasks.rescoring import rescore
 F64 = torch.float64
 SOURCES, TARGETS = Ragged.of([[3, 4, 3], [4], [], [5, 3]]), Ragged.of([[4, 3], [3, 3, 4], [4], []])
 TINY = {"n": 3, "radius": 1, "n_hidden": 8, "n_embedding": 4, "batch_size": 16, "dropout": 0.0, "dtype": "float64",
-        "early_stopping": "off", "random_state": 0, "unit": "word"}  # fmt: skip
+        "early_stopping": "off", "random_state": 0, "unit": "word", "alignment_model": "ibm1"}  # fmt: skip
 PAIRS = [("one two", "eins zwei"), ("two one", "zwei eins"), ("one", "eins"), ("two three", "zwei drei"),
          ("three", "drei"), ("three one two", "drei eins zwei")] * 4  # fmt: skip
 
@@ -246,6 +246,7 @@ def test_it_scores_ranks_and_translates(fitted):
     assert fitted.perplexity(PAIRS) == pytest.approx(np.exp(-fitted.score(PAIRS))) and fitted.perplexity(PAIRS) < 1.5
     (weights,) = fitted.alignment([("three one two", "drei eins zwei")])
     np.testing.assert_array_equal(weights, np.eye(4)[:, :3])
+    assert "places" not in gnomon.NeuralJointModel().given_beside
     assert "given their places" in fitted.evaluate(PAIRS)["log_likelihood"].data_space
     total = sum(row[i] for row, i in zip(fitted.decode(held[:1])[0],
                 [*fitted.target_vocabulary_.encode(["eins", "drei"]), EOS], strict=True))  # fmt: skip
@@ -260,7 +261,7 @@ def test_empty_sides_unknown_words_and_one_word(fitted):
     assert together[2:] == pytest.approx([fitted.log_prob([one])[0] for one in odd[2:]])
     assert [len(one) for one in fitted.log_normalizers(odd)] == [2, 1, 2, 2, 41]
     assert len(fitted.translate(["", "seven"])) == 2
-    short = gnomon.NeuralJointModel(epochs=2, alignment_model="whole", **TINY).fit([("a", "b"), ("", "b"), ("a c", "")])
+    short = gnomon.NeuralJointModel(epochs=2, **TINY | {"alignment_model": "whole"}).fit([("a", "b"), ("", "b"), ("a c", "")])
     assert np.isfinite(short.log_prob([("c", "b")])).all() and short.score([("a", "b")]) < 0
     with pytest.raises(UserError, match="'ibm1'"):
         gnomon.NeuralJointModel(alignment_model="ibm9").fit(PAIRS)

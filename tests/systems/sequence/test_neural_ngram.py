@@ -130,7 +130,7 @@ def test_words_of_one_class_share_what_was_seen_of_others():
         n=3, n_hidden=8, n_embedding=4, batch_size=32, epochs=40, learning_rate=0.02, dropout=0.0,
         early_stopping="off", dtype="float64", random_state=0,
     ).fit(seen)  # fmt: skip
-    unigram, counted = gnomon.NGram(n=1, smoothing="mle").fit(seen), gnomon.NGram(n=3, smoothing="mle").fit(seen)
+    unigram, counted = gnomon.NGram(n=1, smoothing="none").fit(seen), gnomon.NGram(n=3, smoothing="none").fit(seen)
     assert fitted.perplexity(held) < 0.4 * unigram.perplexity(held)
     assert (counted.log_prob(held) == -np.inf).all()
     assert fitted.next_distribution("the").sum() == pytest.approx(1)

@@ -190,9 +190,9 @@ class NeuralJointNetwork(TranslationModel):
             moves = torch.as_tensor(transitions(self.facts, sources.lengths), device=self.device).to(states.dtype)
         return WindowReading(states, beside, sources.lengths, moves)
 
-    def given(self, sources: Any) -> Writing:
+    def given(self, sources: Any) -> JointWriting:
         """The decoder with these sources before it: `gnomon.contracts.NextToken`, one context to a source."""
-        return Writing(self, self.read(sources))
+        return JointWriting(self, self.read(sources))
 
     # --- saving -------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ def _read_at(sources: Ragged, pair: NDArray[np.int64], places: NDArray[np.int64]
     return ids
 
 
-class Writing(TokenByToken):
+class JointWriting(TokenByToken):
     """The decoder of some sources; where the place of a token is not known it sums over all of them.
 
     The belief over places goes on as in a hidden Markov model: :math:`P(w) = \\sum_j \\pi_j P(w \\mid j)`, where
@@ -300,10 +300,11 @@ class NeuralJointModel(ContextFields, Translator):
     single target tokens, in random order. Tokens that the fit has not seen are read as ``<unk>``, whose vectors are
     learned where `min_count` makes some.
 
-    Of ``ibm1`` the places depend on the target, so that `log_prob` is the logarithm of a probability given the places,
-    not comparable with `Seq2Seq`'s, and says little of the order of the target, which the n - 1 tokens before tell alone
-    (beside a language model and a translator it says whether words fit); `translate` sums over the places of the token to come, which jump as often as in
-    training. Of ``diagonal`` and ``whole`` the places follow from the index, and `log_prob` is that of the target.
+    Of ``diagonal`` (the default) and ``whole`` places follow from the index of a token, and `log_prob` is the logarithm
+    of the probability of the target, comparable with that of `Seq2Seq`. Of ``ibm1``, which is for words, they depend on
+    the target: `log_prob` is then one given the places. It says whether words fit, and of their order only what the
+    n - 1 tokens before tell; of characters it would say next to nothing, since places give them away. `translate` then
+    sums over the places of the token to come, which jump as often as in training.
 
     The penalty :math:`\alpha (\log Z)^2` draws the normalizer of a step to 1, so that `raw_log_prob`, which computes the
     scores of the target's own tokens alone, is near `log_prob`; `log_normalizers` says how near. A step of `log_prob`
@@ -315,7 +316,8 @@ class NeuralJointModel(ContextFields, Translator):
     --------
     >>> pairs = [("one two", "eins zwei"), ("two one", "zwei eins"), ("one", "eins"), ("two", "zwei")] * 4
     >>> model = NeuralJointModel(unit="word", n=2, radius=1, n_hidden=16, n_embedding=8, epochs=40, learning_rate=0.03,
-    ...                          dropout=0.0, early_stopping="off", random_state=0).fit(pairs)
+    ...                          dropout=0.0, alignment_model="ibm1", early_stopping="off",
+    ...                          random_state=0).fit(pairs)
     >>> right, wrong = model.log_prob([("two two", "zwei zwei"), ("two two", "eins eins")])
     >>> bool(right > wrong + 1)
     True
@@ -327,7 +329,7 @@ class NeuralJointModel(ContextFields, Translator):
 
     alignment_model: Annotated[
         str | Recipe, Doc("Which source token each target token comes from; see `gnomon.inference.alignment`.")
-    ] = "ibm1"
+    ] = "diagonal"
     radius: Annotated[int, "[0, inf)", Doc("Source tokens that are seen on each side of that one.")] = 5
     self_normalization: Annotated[
         float, "[0, inf)", Doc("Factor of the penalty on the squared logarithm of a step's normalizer.")
