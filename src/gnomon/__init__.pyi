@@ -101,6 +101,8 @@ from gnomon.systems.sequence.longformer import Longformer as Longformer
 from gnomon.systems.sequence.longformer_lm import LongformerLM as LongformerLM
 from gnomon.systems.sequence.lstm_lm import LSTMLM as LSTMLM
 from gnomon.systems.sequence.mrnn_lm import MRNNLM as MRNNLM
+from gnomon.systems.sequence.neural_joint_model import NeuralJointModel as NeuralJointModel
+from gnomon.systems.sequence.neural_ngram import NeuralNGram as NeuralNGram
 from gnomon.systems.sequence.rnn_lm import RNNLM as RNNLM
 from gnomon.systems.sequence.sentence_vae import SentenceVAE as SentenceVAE
 from gnomon.systems.sequence.seq2seq import Seq2Seq as Seq2Seq
