@@ -163,7 +163,9 @@ def test_an_unknown_task_names_the_nearest():
         find(task="densty")
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("rmb", "rbm"), ("ppac", "ppca"), ("n-gram", "ngram or neural-ngram"), ("RMBS", "rbm")])
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("rmb", "rbm"), ("ppac", "ppca"), ("n-gram", "ngram or neural-ngram"), ("RMBS", "rbm")]
+)
 def test_an_unknown_system_names_the_nearest(wrong, right):
     with pytest.raises(UserValueError, match=rf"unknown system '{wrong}'; did you mean {right}\?"):
         entry(wrong)

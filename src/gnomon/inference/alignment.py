@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -83,15 +84,15 @@ def _parts(sources: Ragged, targets: Ragged) -> list[slice]:
     size = np.cumsum((sources.lengths + 1) * targets.lengths) // CELLS
     cuts = np.flatnonzero(np.diff(size)) + 1
     borders = [0, *cuts.tolist(), len(sources)]
-    return [slice(a, b) for a, b in zip(borders[:-1], borders[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(borders)]
 
 
 def ibm1(sources: Ragged, targets: Ragged, iterations: int = 5) -> TranslationTable:
     r"""IBM model 1: :math:`P(t_1 \dots t_T \mid s) = \prod_i \frac{1}{S + 1} \sum_{j=0}^{S} t(t_i \mid s_j)`, by EM.
 
     s_0 is the empty word. An iteration counts each pair of tokens by its posterior probability to be aligned,
-    :math:`t(t_i \mid s_j) / \sum_k t(t_i \mid s_k)`, and divides by the sums over targets. It begins from t uniform over
-    the targets that a source token occurs with; the likelihood is concave, so that where it begins matters little.
+    :math:`t(t_i \mid s_j) / \sum_k t(t_i \mid s_k)`, and divides by the sums over targets. It begins from t uniform
+    over the targets that a source token occurs with; the likelihood is concave, so that where it begins matters little.
 
     Parameters
     ----------

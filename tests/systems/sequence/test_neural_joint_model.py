@@ -54,9 +54,7 @@ def test_ibm_model_1_is_em_over_all_alignments(monkeypatch):
             counts, likelihood = dict.fromkeys(table, 0.0), 0.0
             for s, t in pairs:
                 alignments = list(itertools.product(range(len(s)), repeat=len(t)))
-                weights = [
-                    np.prod([table[s[j], t[i]] / len(s) for i, j in enumerate(one)]) for one in alignments
-                ]
+                weights = [np.prod([table[s[j], t[i]] / len(s) for i, j in enumerate(one)]) for one in alignments]
                 likelihood += np.log(sum(weights))
                 for one, weight in zip(alignments, weights, strict=True):
                     for i, j in enumerate(one):
@@ -131,6 +129,7 @@ def test_without_weights_of_the_source_it_is_the_neural_ngram_model_exactly(unit
     made = model(IBM1(), units, direct)
     alone, _ = made.target.token_log_prob(TARGETS)
     score, log_z = made.step_scores(SOURCES, TARGETS)
+    np.testing.assert_allclose(made.raw_scores(SOURCES, TARGETS), score, atol=1e-12)
     assert np.abs(score - log_z - alone).max() > 1e-3
     with torch.no_grad():
         for layer in (made.source_hidden, made.source_direct):
@@ -261,7 +260,8 @@ def test_empty_sides_unknown_words_and_one_word(fitted):
     assert together[2:] == pytest.approx([fitted.log_prob([one])[0] for one in odd[2:]])
     assert [len(one) for one in fitted.log_normalizers(odd)] == [2, 1, 2, 2, 41]
     assert len(fitted.translate(["", "seven"])) == 2
-    short = gnomon.NeuralJointModel(epochs=2, **TINY | {"alignment_model": "whole"}).fit([("a", "b"), ("", "b"), ("a c", "")])
+    whole = gnomon.NeuralJointModel(epochs=2, **TINY | {"alignment_model": "whole"})
+    short = whole.fit([("a", "b"), ("", "b"), ("a c", "")])
     assert np.isfinite(short.log_prob([("c", "b")])).all() and short.score([("a", "b")]) < 0
     with pytest.raises(UserError, match="'ibm1'"):
         gnomon.NeuralJointModel(alignment_model="ibm9").fit(PAIRS)

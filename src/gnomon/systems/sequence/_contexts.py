@@ -97,10 +97,23 @@ class ContextNet(nn.Module):
             scores = scores + self.direct(x)
             if beside is not None:
                 scores = scores + beside.scores
-        if self.hidden is None or self.out is None:
+        return scores if self.out is None else scores + self.out(self._units(x, beside))
+
+    def chosen(self, x: torch.Tensor, outcomes: torch.Tensor, beside: Beside) -> torch.Tensor:
+        """The scores (n,) of one outcome of each row, at a cost that does not grow with their number."""
+        scores = self.bias[outcomes]
+        if self.direct is not None:
+            scores = scores + (self.direct.weight[outcomes] * x).sum(1) + beside.scores
+        if self.out is None:
             return scores
+        return scores + (self.out.weight[outcomes] * self._units(x, beside)).sum(1)
+
+    def _units(self, x: torch.Tensor, beside: Beside | None) -> torch.Tensor:
+        """Hidden units (..., units)."""
+        assert self.hidden is not None
         a = self.hidden(x) if beside is None else self.hidden(x) + beside.hidden
-        return scores + self.out(self.drop(torch.tanh(a)))
+        units: torch.Tensor = self.drop(torch.tanh(a))
+        return units
 
 
 class RowLoss(Objective):
@@ -137,7 +150,7 @@ class ContextFields(Fields):
     n_hidden: Annotated[int, "[1, inf)", Doc("Hidden units.")] = 128
     direct: Annotated[
         Literal["no", "beside", "alone"],
-        Doc("Whether scores depend on the embeddings past the hidden units: beside these, or with no hidden units at all."),
+        Doc("Whether scores depend on the embeddings past the hidden units: beside these, or with no such units."),
     ] = "beside"
 
     @property

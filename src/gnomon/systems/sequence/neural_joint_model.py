@@ -1,4 +1,4 @@
-"""Neural joint model: target tokens from the tokens before them and a window of the source around where they come from."""
+"""Neural joint model: target tokens from those before and a window of the source around where they come from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.sequence._contexts import Beside, ContextFields, RowLoss, contexts
 from gnomon.systems.sequence._model import CELLS, outcome
-from gnomon.systems.sequence._pairs import TokenByToken, TranslationModel
+from gnomon.systems.sequence._pairs import ROWS, TokenByToken, TranslationModel
 from gnomon.systems.sequence._translation import Translator
 from gnomon.systems.sequence.neural_ngram import NeuralNGramModel
 from gnomon.training.procedure import Problem
@@ -57,7 +57,7 @@ class WindowReading:
 
 
 class NeuralJointNetwork(TranslationModel):
-    r"""P(t | s) = prod_i P(t_i | t_{i-n+1} ... t_{i-1}, s_{a_i - m} ... s_{a_i + m}), a_i the place that t_i is aligned to.
+    r"""P(t | s) = prod_i P(t_i | t_{i-n+1} ... t_{i-1}, s_{a_i - m} ... s_{a_i + m}), a_i the place of t_i.
 
     The network of `NeuralNGramModel` on the target, to whose hidden units :math:`H_s z` is added and to whose scores
     :math:`W_s z`, z the embeddings of the window one after the other. Beyond the source stand ``<s>`` and ``</s>``.
@@ -137,6 +137,22 @@ class NeuralJointNetwork(TranslationModel):
                 yield self.row_scores(part), outcome(torch.as_tensor(part["y"], device=self.device))
 
     # --- probabilities ------------------------------------------------------------------------------------------
+
+    def raw_scores(self, sources: Ragged, targets: Ragged) -> NDArray[np.float64]:
+        """The score of each target token and end, pair by pair, without those of the other outcomes."""
+        data, found = self.rows(sources, targets), []
+        with torch.no_grad():
+            for begin in range(0, len(data["y"]), ROWS):
+                before, window, token = (
+                    torch.as_tensor(data[name][begin : begin + ROWS], device=self.device)
+                    for name in ("X", "source", "y")
+                )
+                y, z = outcome(token), self.source_embedding(window).flatten(-2)
+                hidden = None if self.source_hidden is None else self.source_hidden(z)
+                direct = None if self.source_direct is None else (self.source_direct.weight[y] * z).sum(1)
+                x = self.target.embedding(before.flip(-1)).flatten(-2)
+                found.append(self.target.net.chosen(x, y, Beside(hidden, direct)).double().cpu().numpy())
+        return np.concatenate(found)
 
     def step_scores(self, sources: Ragged, targets: Ragged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Of all target tokens and ends, pair by pair, the score, and log Z of the scores of all outcomes."""
@@ -306,8 +322,8 @@ class NeuralJointModel(ContextFields, Translator):
     n - 1 tokens before tell; of characters it would say next to nothing, since places give them away. `translate` then
     sums over the places of the token to come, which jump as often as in training.
 
-    The penalty :math:`\alpha (\log Z)^2` draws the normalizer of a step to 1, so that `raw_log_prob`, which computes the
-    scores of the target's own tokens alone, is near `log_prob`; `log_normalizers` says how near. A step of `log_prob`
+    The penalty :math:`\alpha (\log Z)^2` draws the normalizer of a step to 1, so that `raw_log_prob`, the sum of the
+    scores of the target's own tokens, is near `log_prob`; `log_normalizers` says how near. A step of `log_prob`
     costs O(n_hidden V), one of `raw_log_prob` O(n_hidden ((n + 2 m) n_embedding + 1)).
 
     Source: Devlin et al. (2014); Schwenk (2012) for phrases; Brown et al. (1993) for the alignment.
@@ -382,7 +398,7 @@ class NeuralJointModel(ContextFields, Translator):
     def raw_log_prob(self, X: Any) -> NDArray[np.float64]:
         """Sum of the scores of each pair's target tokens and its end, shape (pairs,): `log_prob` where Z is 1."""
         fields = self._rows(X)
-        score, _ = self.model_.step_scores(fields["source"], fields["target"])
+        score = self.model_.raw_scores(fields["source"], fields["target"])
         return np.add.reduceat(score, fields["target"].offsets[:-1] + np.arange(len(fields["target"])))
 
     def log_normalizers(self, X: Any) -> list[NDArray[np.float64]]:

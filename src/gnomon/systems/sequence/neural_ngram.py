@@ -123,7 +123,9 @@ class NeuralNGram(ContextFields, NetworkLM):
     Scores are comparable with those of `NGram` and `GRULM` for the same unit and vocabulary.
 
     An update costs about 6 batch_size * ((n - 1) * n_embedding * (n_hidden + V) + n_hidden * V) multiplications, with
-    ``direct="no"`` 6 batch_size * n_hidden * ((n - 1) * n_embedding + V). Source: Bengio, Ducharme, Vincent and Jauvin (2003).
+    ``direct="no"`` 6 batch_size * n_hidden * ((n - 1) * n_embedding + V).
+
+    Source: Bengio, Ducharme, Vincent and Jauvin (2003).
 
     Examples
     --------
