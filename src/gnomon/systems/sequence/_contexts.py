@@ -95,7 +95,7 @@ class ContextNet(nn.Module):
         scores: torch.Tensor = self.bias
         if self.direct is not None:
             scores = scores + self.direct(x)
-            if beside is not None:
+            if beside is not None and beside.scores is not None:
                 scores = scores + beside.scores
         return scores if self.out is None else scores + self.out(self._units(x, beside))
 
@@ -103,7 +103,8 @@ class ContextNet(nn.Module):
         """The scores (n,) of one outcome of each row, at a cost that does not grow with their number."""
         scores = self.bias[outcomes]
         if self.direct is not None:
-            scores = scores + (self.direct.weight[outcomes] * x).sum(1) + beside.scores
+            own = (self.direct.weight[outcomes] * x).sum(1)
+            scores = scores + own + (0 if beside.scores is None else beside.scores)
         if self.out is None:
             return scores
         return scores + (self.out.weight[outcomes] * self._units(x, beside)).sum(1)
@@ -111,7 +112,9 @@ class ContextNet(nn.Module):
     def _units(self, x: torch.Tensor, beside: Beside | None) -> torch.Tensor:
         """Hidden units (..., units)."""
         assert self.hidden is not None
-        a = self.hidden(x) if beside is None else self.hidden(x) + beside.hidden
+        a = self.hidden(x)
+        if beside is not None and beside.hidden is not None:
+            a = a + beside.hidden
         units: torch.Tensor = self.drop(torch.tanh(a))
         return units
 
