@@ -39,6 +39,8 @@ class Module(nn.Module):
     """Numbers of the input that are looked at together when a network answers: 16 MB in float32."""
     rates: Mapping[str, float] = MappingProxyType({})
     """Factors of the learning rate by parameter, for one fit; 1 where left out."""
+    backbone: ClassVar[tuple[str, ...]] = ()
+    """How the names of what stands under the heads begin, from the input on: other heads may begin on it."""
 
     def learning_stages(self) -> list[tuple[str, ...]]:
         """How the names of what it holds begin, from the input to the output: the last stage is the output layer.

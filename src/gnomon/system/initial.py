@@ -45,6 +45,8 @@ class Source:
         What the source itself calls the arrays, where that differs.
     published : Published, optional
         What stands beside the weights in the folder of a published encoder of texts.
+    partial : bool, default False
+        Whether the arrays are the backbone alone, of a network with another head.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Source:
     system: System | None = None
     called: Mapping[str, str] = field(default_factory=dict)
     published: Published | None = None
+    partial: bool = False
 
     @property
     def preparation(self) -> Prepared | None:
@@ -156,13 +159,17 @@ class Beginning:
     def of(cls, system: Any, model: Any, tuning: FineTuning, source: Source) -> Beginning:
         """Put the weights into a model that has its first values, freeze, and set the rates."""
         _check_columns(system, source)
-        source = _tensors_alone(model, _renamed(system, model, source))
+        source = _tensors_alone(model, _backbone_alone(model, _renamed(system, model, source)))
         source = replace(source, arrays=system.usable_weights(model, source.arrays))
         last = output_names(model)
+        if source.partial and tuning.head == "kept":
+            what = f"head must be auto or new, since {source.name} has another one, got 'kept'"
+            raise UserValueError(what, "head")
         new = tuning.head == "new" or (tuning.head == "auto" and not _same_outputs(system, source))
         everything = list(model.state_dict())
         begins = set(matched(everything, tuning.fresh, "fresh")) | (set(last) if new else set())
         begins |= set() if source.published is None else _absent(everything, source.arrays)
+        begins |= set(everything) - set(source.arrays) if source.partial else set()
         copied = copy_weights(model, source.arrays, begins, source.name, source.called)
         fresh = [name for name in everything if name in begins]
         named = [name for name, _ in model.named_parameters()]
@@ -194,12 +201,14 @@ def _listed(names: tuple[str, ...], most: int = 4) -> str:
 
 def _units(model: Any, copied: list[str]) -> str:
     """What standardizes the inputs, in words."""
-    if "shift" not in dict(model.named_buffers()):
+    buffers = dict(model.named_buffers())
+    at, to = (model.backbone or ("shift", "scale"))[:2]
+    if at not in buffers:
         return "inputs are taken as they are"
-    whose = "the source" if "shift" in copied else "the new rows"
-    if len(model.shift) > 4:
+    whose = "the source" if at in copied else "the new rows"
+    if len(buffers[at]) > 4:
         return f"inputs are standardized by mean and spread of {whose}"
-    mean, spread = (", ".join(f"{one:.4g}" for one in values.tolist()) for values in (model.shift, model.scale))
+    mean, spread = (", ".join(f"{one:.4g}" for one in buffers[name].tolist()) for name in (at, to))
     return f"inputs are standardized by mean ({mean}) and spread ({spread}) of {whose}"
 
 
@@ -212,6 +221,31 @@ def _renamed(system: Any, model: Any, source: Source) -> Source:
         what = f"{source.name} holds an encoder of texts, {source.published.family}, got {system.name}"
         raise UserValueError(what, "initial", "fit transformer-classifier, bert or electra")
     return source
+
+
+def _backbone_alone(model: Any, source: Source) -> Source:
+    """The backbone by the model's names, where the source is a network with another head on one of the same layers."""
+    theirs = getattr(source.system, "model_", None)
+    if theirs is None or type(theirs) is type(model):
+        return source
+    own = [(name, value.shape) for name, value in _of_backbone(model, model.state_dict())]
+    given = _of_backbone(theirs, source.arrays)
+    if not own or [_layer(*one) for one in own] != [_layer(name, value.shape) for name, value in given]:
+        return source
+    names = [name for name, _ in own]
+    arrays = {name: value for name, (_, value) in zip(names, given, strict=True)}
+    called = {name: other for name, (other, _) in zip(names, given, strict=True)}
+    return replace(source, arrays=arrays, called=called, partial=True)
+
+
+def _of_backbone(model: Any, arrays: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """What stands under the heads, from the input on."""
+    begins = getattr(model, "backbone", ())
+    return [(name, value) for begin in begins for name, value in arrays.items() if name.startswith(begin)]
+
+
+def _layer(name: str, shape: Any) -> tuple[str, tuple[int, ...]]:
+    return name.rpartition(".")[2], tuple(shape)
 
 
 def _absent(names: list[str], arrays: Mapping[str, Any]) -> set[str]:

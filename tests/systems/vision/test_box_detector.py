@@ -1,4 +1,4 @@
-"""Boxes of objects: targets of cells, decoding, the loss, real digits, files and commands; four heads, one backbone."""
+"""Boxes of objects: targets of cells, decoding, the loss, real digits, files and commands."""
 
 import json
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import nn
 
 import gnomon
 from gnomon.cli.main import run
@@ -15,14 +14,9 @@ from gnomon.data.scenes import HALF
 from gnomon.errors import UserError
 from gnomon.evaluation.boxes import box_iou
 from gnomon.evaluation.detection import detection_scores
-from gnomon.nn.activations import ReLU
-from gnomon.nn.stages import conv_stages
 from gnomon.numeric.noise import Noise
 from gnomon.objectives.cell_boxes import CellBoxes
-from gnomon.systems.sequence.captioner import Captioner
 from gnomon.systems.vision.box_detector import BoxDetector, BoxDetectorModel, cell_targets, decoded
-from gnomon.systems.vision.cnn import CNN
-from gnomon.systems.vision.fcn import FCN
 from gnomon.tasks.detect import CommonestBox
 from gnomon.training.group import current
 
@@ -196,32 +190,6 @@ def test_scores_are_those_of_what_is_found_and_ignored_boxes_do_not_count(digits
     assert net.evaluate(X, wrong)["ap50"].value < less["ap50"].value - 0.05
     own = detection_scores(held.boxes[:40], np.full((40, 0, 6), np.nan), own=True)
     assert own["ap50"].value == 0 and np.isnan(own["matched_iou"].value) and "ap50[3]" in own
-
-
-# --- heads ----------------------------------------------------------------------------------------------------------
-
-
-def test_four_heads_stand_on_one_backbone():
-    """Box, sequence and per-pixel heads stand on `conv_stages`; a classifier of the same text makes the same maps."""
-    random = np.random.default_rng(2)
-    X = random.random((16, 8, 8))
-    label, given = np.arange(16) % 2, {"channels": (3, 4), "batch_size": 8, "epochs": 1, "random_state": 0}
-    boxes = np.tile([1.0, 1.0, 4.0, 5.0, 0.0], (16, 1, 1))
-    shared = {name: value.shape for name, value in conv_stages(1, (3, 4), unit=ReLU()).state_dict().items()}
-    for net, y in (
-        (FCN(**given), (X > 0.5).astype(int)), (BoxDetector(**given), boxes),
-        (Captioner(**given, n_hidden=4, n_embedding=3), ["a b" if one else "b" for one in label]),
-    ):  # fmt: skip
-        model = net.fit(X, y).model_
-        stages = model.grid.stages if isinstance(net, Captioner) else model.stages
-        assert isinstance(stages, nn.ModuleList)
-        assert {name: value.shape for name, value in stages.state_dict().items()} == shared
-        text = "3c3-3c3-p2-4c3-4c3-g"
-        features = CNN(layers=text, batch_size=8, epochs=1, random_state=0).fit(X, label).model_.features
-        rows = torch.from_numpy(X[:, None])
-        features.load_state_dict(dict(zip(features.state_dict(), stages.state_dict().values(), strict=True)))
-        with torch.no_grad():
-            torch.testing.assert_close(features(rows), nn.Sequential(*stages)(rows))
 
 
 # --- what users hand over -------------------------------------------------------------------------------------------

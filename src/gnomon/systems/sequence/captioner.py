@@ -88,6 +88,8 @@ class CaptionModel(AttentiveModel):
         Of `ImageGrid`.
     """
 
+    backbone: ClassVar[tuple[str, ...]] = ("grid.shift", "grid.scale", "grid.stages.")
+
     def __init__(
         self,
         image_channels: int,

@@ -58,6 +58,7 @@ class ConvNetModel(ImageModel):
         Of the units behind all layers but the last one with weights.
     """
 
+    backbone: ClassVar[tuple[str, ...]] = ("shift", "scale", "features.")
     features: nn.Sequential
     head: nn.Sequential
     gain: float = 1.0

@@ -64,6 +64,8 @@ class BoxDetectorModel(ImageModel):
     (torch.Size([2, 3, 4, 8]), 2)
     """
 
+    backbone: ClassVar[tuple[str, ...]] = ("shift", "scale", "stages.")
+
     def __init__(
         self,
         image_channels: int,

@@ -58,6 +58,8 @@ class FCNModel(ImageModel):
     (torch.Size([2, 5, 7, 3]), 2, 8)
     """
 
+    backbone: ClassVar[tuple[str, ...]] = ("shift", "scale", "stages.")
+
     def __init__(
         self,
         image_channels: int,
