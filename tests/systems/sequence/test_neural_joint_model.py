@@ -187,7 +187,7 @@ def test_the_search_sums_over_all_places_of_what_was_written():
 
 
 @pytest.mark.spec("PRA-174")
-def test_gradients_are_finite_differences():
+def test_the_loss_is_its_formula_and_gradients_are_finite_differences():
     made, objective = model(IBM1()), RowLoss(0.3)
     data = made.rows(SOURCES, TARGETS)
     at = np.arange(len(data["y"]))
@@ -196,6 +196,9 @@ def test_gradients_are_finite_differences():
     def loss():
         return objective(made, rows, noise=None, phase="train", group=None).total()
 
+    score, log_z = made.step_scores(SOURCES, TARGETS)
+    wanted = np.average(log_z - score + 0.3 * log_z**2, weights=rows.weight)
+    assert loss().item() == pytest.approx(wanted, abs=1e-12)
     loss().backward()
     for parameter in made.parameters():
         flat, slope = parameter.data.view(-1), parameter.grad.view(-1)
