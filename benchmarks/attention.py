@@ -1,18 +1,21 @@
-"""Attention against its limits: transformer-lm beside a bare torch loop, generation with and without a cache, windows.
+"""Attention against its limits: transformer-lm and bert beside bare torch loops, generation with a cache, windows.
 
     python benchmarks/attention.py step [--threads 1]      # an update of transformer-lm and of a loop by hand: minutes
+    python benchmarks/attention.py bert [--threads 1]      # an update of bert, hidden tokens alone, and by hand
     python benchmarks/attention.py cache                   # 256 tokens with keys and values kept, and without
     python benchmarks/attention.py windows                 # memory and time of texts of 1k, 4k and 16k tokens
 
-The loop by hand has the same layers, torch's fused attention, rotary positions, Adam and clipping, and reads windows of
-one sentence; nothing else: no record, no check for numbers that are not finite, no order of its own. Both are the best
-of several rounds in which they take turns. With one thread the clock is the processor's.
+The loops by hand have the same layers, torch's fused attention, the same positions, Adam and clipping, and read windows
+of one sentence, of which bert's hides tokens anew at every update; nothing else: no record, no check for numbers that
+are not finite, no order of its own. Both are the best of several rounds in which they take turns. With one thread the
+clock is the processor's.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -23,10 +26,13 @@ from turns import Clock, options, seconds_of
 
 import gnomon
 from gnomon.data.counting import BOS
+from gnomon.data.packing import MASK
 from gnomon.nn.attention_engine import attention
 from gnomon.nn.attention_masks import ByHead, Causal, Mask, SlidingWindow
 
 ROWS, WINDOW, WIDTH, HEADS, INNER, LAYERS = 32, 64, 128, 4, 512, 3
+UPDATES = 25
+LETTERS = list("abcdefghijklmnopqrstuvwxyz ,.;:-()[]{}0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 def model() -> gnomon.TransformerLM:
@@ -80,35 +86,92 @@ class Net(nn.Module):
         return self.head(self.norm(x))
 
 
-def by_hand(vocabulary: int, clock: Clock, updates: int = 25) -> float:
+class Encoder(nn.Module):
+    """What bert is without its pooler: embeddings, layers with norms after the sums, scores of the chosen tokens."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(vocabulary, WIDTH), nn.Embedding(WINDOW, WIDTH)
+        self.segments, self.norm = nn.Embedding(2, WIDTH), nn.LayerNorm(WIDTH)
+        self.layers = nn.ModuleList(After() for _ in range(LAYERS))
+        self.head = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.LayerNorm(WIDTH))
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+
+    def forward(self, x: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        """Scores of the chosen tokens."""
+        x = self.norm(self.tokens(x) + self.places.weight + self.segments(torch.zeros_like(x)))
+        for layer in self.layers:
+            x = layer(x)
+        return nn.functional.linear(self.head(x[chosen]), self.tokens.weight, self.bias)
+
+
+class After(Layer):
+    """Norms after the sums, as published; no turns."""
+
+    def forward(self, x: torch.Tensor, turn: torch.Tensor | None = None) -> torch.Tensor:
+        """The same shape (n, T, D)."""
+        q, k, v = (one(x).unflatten(-1, (HEADS, -1)).transpose(1, 2) for one in (self.query, self.key, self.value))
+        found = nn.functional.scaled_dot_product_attention(q, k, v)
+        x = self.norm_1(x + self.out(found.transpose(1, 2).flatten(2)))
+        return self.norm_2(x + self.network(x))
+
+
+def next_tokens(net: nn.Module, rows: torch.Tensor) -> torch.Tensor:
+    """The loss of a language model on windows (n, T + 1)."""
+    return nn.functional.cross_entropy(net(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
+
+
+def hidden_tokens(net: nn.Module, rows: torch.Tensor) -> torch.Tensor:
+    """The loss of masked language modeling on rows (n, T + 1), of which the last column is left out."""
+    rows = rows[:, :-1]
+    chosen, fate = torch.rand(rows.shape) < 0.15, torch.rand(rows.shape)
+    words = torch.randint_like(rows, 5, len(LETTERS) + 5)
+    shown = torch.where(chosen & (fate < 0.8), MASK, torch.where(chosen & (fate < 0.9), words, rows))
+    return nn.functional.cross_entropy(net(shown, chosen), rows[chosen])
+
+
+def by_hand(net: nn.Module, loss: Callable[..., torch.Tensor], vocabulary: int, clock: Clock) -> float:
     """Seconds of an update of a plain loop, the best of two runs after one to warm up."""
-    net = Net(vocabulary)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    ids = torch.from_numpy(np.random.default_rng(0).integers(0, vocabulary - 1, (updates, ROWS, WINDOW + 1)))
+    ids = torch.from_numpy(np.random.default_rng(0).integers(5, vocabulary - 1, (UPDATES, ROWS, WINDOW + 1)))
     seconds = []
     for _ in range(3):
         begun = clock()
         for rows in ids:
             optimizer.zero_grad()
-            scores = net(rows[:, :-1])
-            nn.functional.cross_entropy(scores.flatten(0, 1), rows[:, 1:].flatten()).backward()
+            loss(net, rows).backward()
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             optimizer.step()
-        seconds.append((clock() - begun) / updates)
+        seconds.append((clock() - begun) / UPDATES)
     return min(seconds[1:])
 
 
 def step(rounds: int, threads: int, clock: Clock) -> None:
-    """An update, ours and by hand."""
-    random = np.random.default_rng(0)
-    letters = list("abcdefghijklmnopqrstuvwxyz ,.;:-()[]{}0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    sentence = "".join(random.choice(letters, ROWS * WINDOW * 25))
-    mine, pairs = model(), []
+    """An update of transformer-lm, ours and by hand."""
+    sentence = "".join(np.random.default_rng(0).choice(LETTERS, ROWS * WINDOW * UPDATES))
+    compare(model(), [sentence], Net, next_tokens, (rounds, threads, clock))
+
+
+def pretraining(rounds: int, threads: int, clock: Clock) -> None:
+    """An update of bert on rows that are full, ours and by hand."""
+    drawn = np.random.default_rng(0).choice(LETTERS, (ROWS * UPDATES, WINDOW - 2))
+    mine = gnomon.BERT(
+        unit="char", window=WINDOW, batch_size=ROWS, n_embedding=WIDTH, n_heads=HEADS, n_hidden=INNER, n_layers=LAYERS,
+        epochs=2, dropout=0.0, next_sentence=False, schedule="constant", random_state=0,
+    )  # fmt: skip
+    documents = [line for row in drawn for line in ("".join(row), "")]
+    compare(mine, documents, Encoder, hidden_tokens, (rounds, threads, clock))
+
+
+def compare(mine: Any, text: list[str], net: type[nn.Module], loss: Callable[..., torch.Tensor], how: Any) -> None:
+    """Print what an update takes, ours and by hand, in turns."""
+    rounds, threads, clock = how
+    pairs = []
     for _ in range(rounds):
-        own = seconds_of(partial(mine.fit, [sentence]), threads, clock)
-        pairs.append((own, by_hand(len(mine.vocabulary_), clock)))
+        own, n = seconds_of(partial(mine.fit, text), threads, clock), len(mine.vocabulary_)
+        pairs.append((own, by_hand(net(n), loss, n, clock)))
     ours, hand = (min(times) for times in zip(*pairs, strict=True))
-    print(f"update of {ROWS} x {WINDOW} tokens, {LAYERS} layers of {WIDTH}, {threads} threads:")
+    print(f"update of {mine.name}, {ROWS} x {WINDOW} tokens, {LAYERS} layers of {WIDTH}, {threads} threads:")
     print(f"ours {1e3 * ours:.2f} ms   by hand {1e3 * hand:.2f} ms   ratio {ours / hand:.3f} (limit 1.10)")
 
 
@@ -175,12 +238,14 @@ def main() -> None:
     given, clock = options(__doc__, rounds=3)
     if what == "step":
         step(given.rounds, given.threads, clock)
+    elif what == "bert":
+        pretraining(given.rounds, given.threads, clock)
     elif what == "cache":
         cache(clock)
     elif what == "windows":
         windows()
     else:
-        raise SystemExit(f"step, cache or windows, got {what}")
+        raise SystemExit(f"step, bert, cache or windows, got {what}")
 
 
 if __name__ == "__main__":
