@@ -13,7 +13,7 @@ from gnomon.errors import UserValueError
 __all__ = ["PREPARING", "preparation", "prepare_options"]
 
 _LISTS = ("drop", "numeric", "categorical", "id")
-PREPARING = ("encode", "missing", "scale", "text", "words", "text_unit", *_LISTS)
+PREPARING = ("encode", "missing", "scale", "text", "words", "text_unit", "lexicon", *_LISTS)
 """Names of these options, which no hyper-parameter has."""
 
 _HELP = {
@@ -23,6 +23,7 @@ _HELP = {
     "text": "Free text as columns of its words: whether each occurs, how often, or tf-idf; none: it is left out.",
     "words": "How many words of a text are kept, the most frequent ones; each costs 8 bytes a row.",
     "text_unit": "What a text is cut into; auto: characters of scripts without spaces, else words between blanks.",
+    "lexicon": "JSON file or WordNet folder: words of free text become concepts, the most frequent one of each.",
     "drop": "Columns to leave out.",
     "numeric": "Columns of numbers; a cell that is none counts as missing.",
     "categorical": "Columns of categories, though they hold numbers or many levels.",
@@ -46,6 +47,8 @@ def prepare_options() -> list[click.Option]:
 def _kind(name: str) -> dict[str, Any]:
     if name in _LISTS:
         return {"metavar": "A,B,..."}
+    if name == "lexicon":
+        return {"metavar": "PATH"}
     if name == "words":
         return {"type": click.IntRange(min=1), "default": _WORDS, "show_default": True}
     return {"type": click.Choice(_CHOICES[name]), "default": _CHOICES[name][0], "show_default": True}
@@ -62,8 +65,8 @@ def preparation(given: Mapping[str, Any]) -> Preparation:
     drop, numeric, categorical, ids = (_names(given.get(name), name) for name in _LISTS)
     return Preparation(
         encode=given["encode"], missing=given["missing"], scale=given["scale"], text=given["text"],
-        words=given["words"], text_unit=given["text_unit"], drop=drop, numeric=numeric, categorical=categorical,
-        id=ids,
+        words=given["words"], text_unit=given["text_unit"], lexicon=given.get("lexicon"), drop=drop,
+        numeric=numeric, categorical=categorical, id=ids,
     )  # fmt: skip
 
 

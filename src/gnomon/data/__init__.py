@@ -9,7 +9,7 @@ from gnomon.recipes.imports import load as load_place
 
 _WHERE = {
     "Batch": "batches", "Binarizer": "binarizing", "Batches": "batches", "Dataset": "dataset", "Vocabulary": "text",
-    "Indicators": "encoding", "from_one_hot": "class_vectors", "one_hot": "class_vectors",
+    "Indicators": "encoding", "Lexicon": "lexicon", "from_one_hot": "class_vectors", "one_hot": "class_vectors",
     "Preparation": "preparation", "Prepared": "prepared", "Ratings": "relations", "Rescaler": "preprocessing",
     "Standardizer": "preprocessing", "Triples": "relations", "File": "form", "Interactions": "interactions",
     "fingerprint": "dataset", "images_by_codes": "by_codes", "load": "loading", "open": "streams", "ratings": "pairs",
@@ -23,8 +23,8 @@ _WHERE = {
 
 __all__ = [
     "Batch", "Batches", "Binarizer", "CenterCrop", "Dataset", "File", "GCN", "Indicators", "Interactions", "LCN",
-    "PixelMean", "Preparation", "Prepared", "Ratings", "Rescaler", "Resize", "ResizeCrop", "Standardizer",
-    "Triples", "Vocabulary", "Whitening", "check_range", "contrast", "fingerprint", "from_one_hot",
+    "Lexicon", "PixelMean", "Preparation", "Prepared", "Ratings", "Rescaler", "Resize", "ResizeCrop",
+    "Standardizer", "Triples", "Vocabulary", "Whitening", "check_range", "contrast", "fingerprint", "from_one_hot",
     "from_symmetric", "from_unit", "images_by_codes", "load", "names", "one_hot", "open", "ratings", "read",
     "sentences", "split", "split_ratings", "to_symmetric", "to_unit", "tokenize", "triples",
 ]  # fmt: skip

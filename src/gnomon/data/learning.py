@@ -17,6 +17,7 @@ from gnomon.data.column_steps import PARTS, CategoryStep, DateStep, NumberStep, 
 from gnomon.data.columns import Chunk
 from gnomon.data.dataset import Dataset
 from gnomon.data.frames import DATE, LENIENT, NUMBER, TEXT, TRUTH, frame_of, kind_of_series, of_kind, texts_of
+from gnomon.data.lexicon import Lexicon
 from gnomon.data.prepared import Prepared, as_table
 from gnomon.data.preprocessing import standardization
 from gnomon.data.word_steps import WEIGHTS, WordsStep, refuse_large, unit_of
@@ -56,6 +57,9 @@ class Choices(Protocol):
 
     @property
     def text_unit(self) -> str: ...
+
+    @property
+    def lexicon(self) -> str | None: ...
 
     @property
     def rare(self) -> float: ...
@@ -285,7 +289,8 @@ class _Learner:
             raise UserValueError(f"{what}, got {self.recipe.text}", f"{self.name}, column {column!r}")
         chosen: Any = self.recipe.text_unit
         unit = unit_of(cells) if chosen == "auto" else chosen
-        step = WordsStep.fit(column, cells, self.recipe.text, unit, self.recipe.words)
+        lexicon = None if self.recipe.lexicon is None else Lexicon.load(self.recipe.lexicon)
+        step = WordsStep.fit(column, cells, self.recipe.text, unit, self.recipe.words, lexicon)
         refuse_large(cells.len(), len(step.words), f"{self.name}, column {column!r}")
         return step
 

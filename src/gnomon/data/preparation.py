@@ -51,6 +51,9 @@ class Preparation:
         How many words of a text are kept, the most frequent ones; each costs 8 bytes a row.
     text_unit : {"auto", "word", "char", "jieba"}, default "auto"
         What a text is cut into; "auto": characters of scripts without spaces, else words between blanks.
+    lexicon : str, optional
+        A JSON file, or the folder of a WordNet database (`gnomon.data.Lexicon.load`): words of a text become concepts,
+        the most frequent one of each, before they are counted.
     rare : float in [0, 1), default 0.005
         Levels in fewer than this fraction of the training rows, or in a single one, are "other", as are unseen levels.
     drop : sequence of str
@@ -74,6 +77,7 @@ class Preparation:
     text: str = "none"
     words: int = 1000
     text_unit: str = "auto"
+    lexicon: str | None = None
     rare: float = 0.005
     drop: Sequence[str] = ()
     numeric: Sequence[str] = ()
@@ -91,6 +95,11 @@ class Preparation:
             raise UserValueError.must("rare", "be in [0, 1)", self.rare)
         if not isinstance(self.words, int) or self.words < 1:
             raise UserValueError.must("words", "be at least 1", self.words)
+        if self.lexicon is not None and not isinstance(self.lexicon, str):
+            raise UserTypeError.must("lexicon", "be a path", self.lexicon)
+        if self.lexicon is not None and self.text == "none":
+            what = "text must be bag-of-words, counts or tf-idf beside a lexicon, got none"
+            raise UserValueError(what, "lexicon", "choose text tf-idf, say")
         seen: dict[str, str] = {}
         for name in _LISTS:
             given = getattr(self, name)

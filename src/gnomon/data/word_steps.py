@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 from gnomon.data.bag_of_words import BagOfWords, TfIdf
 from gnomon.data.frames import TEXT, texts_of
+from gnomon.data.lexicon import Lexicon
 from gnomon.data.scripts import has_no_spaces
-from gnomon.data.text import Unit, Vocabulary, plural
+from gnomon.data.text import Unit, Vocabulary, plural, tokenize
 from gnomon.errors import UserValueError
 
 __all__ = ["WEIGHTS", "WordsStep", "refuse_large", "unit_of"]
@@ -39,6 +41,10 @@ class WordsStep:
         What a text is cut into; see `gnomon.data.tokenize`.
     idf : tuple of float, optional
         The weight of each word, for tf-idf.
+    known, senses : tuples of str
+        Words of a lexicon, and the concept that stands for each: those that are among `words`.
+    note : str
+        What the lexicon has made of the training rows.
     """
 
     name: str
@@ -46,6 +52,9 @@ class WordsStep:
     weights: str = "tf-idf"
     unit: Unit = "word"
     idf: tuple[float, ...] | None = None
+    known: tuple[str, ...] = ()
+    senses: tuple[str, ...] = ()
+    note: str = ""
     type: ClassVar[str] = "words"
     kind: ClassVar[str] = TEXT
 
@@ -54,13 +63,25 @@ class WordsStep:
             raise ValueError(f"the text {self.name!r} has no such weights")
         if len(set(self.words)) < len(self.words) or len(self.idf or self.words) != len(self.words):
             raise ValueError(f"the text {self.name!r} has a word twice, or one without a weight")
+        if len(self.known) != len(self.senses):
+            raise ValueError(f"the text {self.name!r} has a word of a lexicon without a concept")
 
     @classmethod
-    def fit(cls, name: str, cells: pl.Series, weights: str, unit: Unit, max_words: int) -> WordsStep:
-        """The step of the texts of the training rows; words that occur once are left out where others are there."""
+    def fit(
+        cls, name: str, cells: pl.Series, weights: str, unit: Unit, max_words: int, lexicon: Lexicon | None = None
+    ) -> WordsStep:
+        """The step of the texts of the training rows; words that occur once are left out where others are there.
+
+        Words that a lexicon has are read as the most frequent concept of each.
+        """
         bag = _bag(weights, unit)
         bag.max_words = max_words
-        texts = _texts(cells)
+        texts: list[Any] = _texts(cells)
+        note = ""
+        if lexicon is not None:
+            tokens = [tokenize(text, unit) for text in texts]
+            note = str(lexicon.ambiguity(list(chain.from_iterable(tokens))))
+            texts = [lexicon.transform(one) for one in tokens]
         try:
             bag.min_count = 2
             bag.fit(texts)
@@ -68,13 +89,20 @@ class WordsStep:
             bag.min_count = 1
             bag.fit(texts)
         idf = tuple(bag.idf_.tolist()) if isinstance(bag, TfIdf) else None
-        return cls(name, bag.vocabulary_.tokens, weights, unit, idf)
+        kept = bag.vocabulary_.tokens
+        pairs = [] if lexicon is None else [(word, found[0]) for word, found in lexicon.words.items()]
+        columns = {word.lower() for word in kept}  # a word that is spelled as a column must not be taken for it
+        pairs = [(word, sense) for word, sense in pairs if sense in bag.vocabulary_ or word.lower() in columns]
+        known, senses = tuple(word for word, _ in pairs), tuple(sense for _, sense in pairs)
+        return cls(name, kept, weights, unit, idf, known, senses, note)
 
     @property
     def about(self) -> str:
         """The column, how many words and what they cost, in a line."""
         size = 8e-3 * len(self.words)
-        return f"{self.name} ({len(self.words)} {plural(self.unit)} by {self.weights}, {size:.3g} MB per 1000 rows)"
+        note = f"; by the lexicon {self.note}, the most frequent is taken" if self.note else ""
+        kinds = plural(self.unit)
+        return f"{self.name} ({len(self.words)} {kinds} by {self.weights}, {size:.3g} MB per 1000 rows{note})"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,7 +113,11 @@ class WordsStep:
         return (False,) * len(self.words)
 
     def fill(self, cells: pl.Series, out: NDArray[np.float64]) -> None:
-        bag, texts = _bag(self.weights, self.unit), _texts(cells)
+        bag = _bag(self.weights, self.unit)
+        texts: list[Any] = _texts(cells)
+        if self.note:
+            kept = Lexicon({word: [sense] for word, sense in zip(self.known, self.senses, strict=True)}, {})
+            texts = [kept.transform(tokenize(text, self.unit)) for text in texts]
         bag.vocabulary_ = Vocabulary(self.words, ())
         if isinstance(bag, TfIdf):
             bag.idf_ = np.array(self.idf)

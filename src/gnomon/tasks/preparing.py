@@ -145,7 +145,7 @@ def prepare(recipe: Preparation, train: Dataset, system: System) -> Prepared | N
         train = as_table(train)
     table = train.X is not None or train.frame is not None
     if not table and train.text is not None and not tabular:
-        recipe = replace(recipe, text="none", words=Preparation.words, text_unit=Preparation.text_unit)
+        recipe = replace(recipe, text="none", words=Preparation.words, text_unit=Preparation.text_unit, lexicon=None)
     if not table or train.images is not None or not tabular:
         if recipe != Preparation():
             option = next(iter(recipe.to_json()))
