@@ -44,6 +44,22 @@ def model(norm_first=True, encoder_layers=2, decoder_layers=3, seed=0):
     return made
 
 
+def test_parameters_of_the_published_base_size():
+    """As many as torch's own (44.1 million), and embeddings; Vaswani and others (2017), Table 3, say 65 million in all,
+    with one matrix of about 37,000 pieces for source, target and scores."""
+    with torch.device("meta"):
+        ours = gnomon.Transformer(n_layers=6, n_embedding=512, n_heads=8, n_hidden=2048, tie_weights=True).make(
+            source_size=37_000, target_size=37_000, dtype="float32"
+        )
+        peer = nn.Transformer(512, 8, 6, 6, 2048, batch_first=True)
+    count = {name: p.numel() for name, p in ours.named_parameters()}
+    layers = sum(n for name, n in count.items() if "embedding" not in name and not name.startswith("head"))
+    assert layers == sum(p.numel() for p in peer.parameters()) == 44_140_544
+    matrices = [n for name, n in count.items() if "embedding" in name]
+    assert matrices == [37_000 * 512] * 2  # of the source and of the target, whose scores share it
+    assert layers + matrices[0] == pytest.approx(65e6, rel=0.03)
+
+
 def padded(rows):
     text = Ragged.of(rows)
     return torch.from_numpy(text.padded()), torch.from_numpy(text.lengths)
