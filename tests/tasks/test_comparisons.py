@@ -21,7 +21,7 @@ from gnomon.errors import UserError, UserTypeError, UserValueError
 from gnomon.evaluation.score import Score
 from gnomon.tasks.base import task as find_task
 from gnomon.tasks.boards import Leaderboard, Line
-from gnomon.tasks.compare import compare
+from gnomon.tasks.compare import Stopped, compare
 from gnomon.tasks.merging import averaged, joined
 from gnomon.tasks.metrics import all_scores
 from gnomon.tasks.settings import draws, parameters_of, settings_of
@@ -314,6 +314,23 @@ def test_an_interrupted_comparison_goes_on(tmp_path, monkeypatch):
     line = next(one for one in compare([quick()], "iris", out=tmp_path)[0].lines if one.run)
     assert [path.name for path in tmp_path.iterdir()] == ["softmax-regression"]
     assert line.score.value == next(one for one in whole if one.title == line.title).score.value
+
+
+def test_what_is_finished_outlives_an_interruption(monkeypatch, capsys):
+    monkeypatch.setattr(gnomon.GaussianMixture, "fit", interrupt)
+    assert command(["compare", "ppca", "gaussian-mixture", "product-of-ppca", "iris", "--task", "density"]) == 130
+    said = capsys.readouterr()
+    assert "ppca" in said.out and "baseline" in said.out and "gaussian-mixture" not in said.out
+    assert "interrupted; not finished: gaussian-mixture, product-of-ppca" in said.err
+    assert command(["compare", "gaussian-mixture", "iris", "--task", "density"]) == 130
+    assert capsys.readouterr().out == ""
+    with pytest.raises(Stopped) as stop:
+        compare([gnomon.GaussianMixture()], "iris", task="density")
+    assert stop.value.boards == [] and stop.value.left == ["gaussian-mixture"]
+
+
+def interrupt(self, *rows, **options):
+    raise KeyboardInterrupt
 
 
 def test_runs_of_seeds_and_folds_hold_out_the_rows_that_they_were_scored_on(tmp_path):

@@ -54,6 +54,11 @@ def test_a_language_model_orders_words(grammar):
 
 
 @pytest.mark.spec("PRA-173")
+def test_candidates_that_are_all_empty_have_the_score_of_an_end(grammar):
+    empty = float(grammar.log_prob(["", "red"])[0])
+    assert rescore([("f", [""]), ("g", [])], [grammar]) == [[("", pytest.approx(empty))], []]
+
+
 def test_the_order_of_candidates_is_in_no_score_and_ties_keep_it(translator):
     candidates = ["ba", "ab", "", "cab", "ba", "bacbacb", "b"]
     random, first = np.random.default_rng(0), rescore([("ab", candidates)], [translator, "length"], [1.0, 0.3])[0]
@@ -230,6 +235,7 @@ def test_the_command_line_rescores(tmp_path, capsys, monkeypatch, translator, gr
     assert len(ask("--rescore", "lm", "--tune", "p.tsv")["columns"]["prediction"]) == 4
     for words, said in (
         (["--tune", "p.tsv"], "--tune needs --rescore"), (["--rescore", "lm=x"], "end in =WEIGHT"),
+        (["--rescore", "lm=nan"], "end in =WEIGHT, a finite number"),
         (["--n-best", "2", "--proba"], "--proba does not go"),
     ):  # fmt: skip
         assert run(["predict", "net", "p.tsv", *words]) == 2

@@ -86,7 +86,7 @@ def command(
     parsed = [parse_system(name) for name in varied(names, vary)]
     output.announce(f"comparing {', '.join(name for name, _ in parsed)} on {data}")
     from gnomon.catalog import make
-    from gnomon.tasks.compare import compare
+    from gnomon.tasks.compare import Stopped, compare
     from gnomon.training.context import context
 
     made = [make(name, **{"random_state": 0, **parameters}) for name, parameters in parsed]
@@ -98,17 +98,22 @@ def command(
                 seeds=seeds, metric=metric, target=column_name(target), columns=column_names(columns),
                 prepare=preparation(preparing), out=out,
             )  # fmt: skip
-    except KeyboardInterrupt:
-        if out is None:
-            raise
-        raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {out}") from None
+    except Stopped as stop:
+        if stop.boards and not as_json:
+            _write(stop.boards)
+        on = "" if out is None else f"; the same command goes on with what is in {out}"
+        raise KeyboardInterrupt(f"{stop}{on}") from None
     if not as_json:
-        output.write("\n\n".join(str(board) for board in boards))
+        _write(boards)
     page = None if out is None else report_of(boards, out)
     if as_json:
         output.dump({"leaderboards": [board.to_json() for board in boards], **({"report": page} if page else {})})
     elif page is not None:
         output.write(f"the runs are in {out}, the report is {page}")
+
+
+def _write(boards: Sequence[Any]) -> None:
+    output.write("\n\n".join(str(board) for board in boards))
 
 
 def words_and_options(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,7 +115,9 @@ def _named(text: str) -> tuple[str, Any, float]:
     try:
         number = float(weight)
     except ValueError:
-        raise UserValueError.must("--rescore", "end in =WEIGHT, a number", text) from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserValueError.must("--rescore", "end in =WEIGHT, a finite number", text)
     if name == "length":
         return name, name, number
     model = load(name)

@@ -27,9 +27,25 @@ from gnomon.tasks.instead import others_named
 from gnomon.tasks.kept_runs import KeptRuns
 from gnomon.tasks.preparing import recipe_of, refuse_unfit
 from gnomon.tasks.rooms import Room
-from gnomon.tasks.settings import name_of
+from gnomon.tasks.settings import name_of, title_of
 
-__all__ = ["compare", "data_of", "goal_of"]
+__all__ = ["Stopped", "compare", "data_of", "goal_of"]
+
+
+class Stopped(KeyboardInterrupt):
+    """A comparison that was interrupted, with what is finished.
+
+    Attributes
+    ----------
+    boards : list of Leaderboard
+        Of the systems that are finished.
+    left : list of str
+        Names of those that are not.
+    """
+
+    def __init__(self, boards: list[Leaderboard], left: list[str]) -> None:
+        super().__init__(f"interrupted; not finished: {', '.join(left)}")
+        self.boards, self.left = boards, left
 
 
 def compare(
@@ -92,6 +108,8 @@ def compare(
     UserError
         Systems that cannot do the task, data that cannot be used. A system that fails in its fit is among the `failed`
         of its board, with the reason, and does not end the others; if every one does, the first error is raised.
+    Stopped
+        After Ctrl-C: a KeyboardInterrupt that has the boards of what is finished.
 
     Examples
     --------
@@ -140,10 +158,15 @@ def compare(
             with others_named(system, whole):
                 contests[place] = Contest(goal, system, fits, metric)
     errors: list[Exception] = []
+    done = 0
     try:
         for system, place in zip(made, places, strict=True):
             error = contests[place].add(system)
             errors += [] if error is None else [error]
+            done += 1
+    except KeyboardInterrupt:
+        boards = [contest.so_far() for contest in contests.values() if contest.systems]
+        raise Stopped(boards, [title_of(one) for one in made[done:]]) from None
     finally:  # after Ctrl-C too
         all_failed = len(errors) == len(made)
         _tell_of_faults(errors[all_failed:])  # the first one is raised

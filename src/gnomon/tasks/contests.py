@@ -136,6 +136,10 @@ class Contest:
             verdict = scores[self.metric].against(self.base)
             seconds = time.perf_counter() - begun
             self._append(Line(title, scores[self.metric], scores, seconds, parameters_of(model), verdict))
+        return self.so_far()
+
+    def so_far(self) -> Leaderboard:
+        """The board of the systems that are finished, best first."""
         self.board.rank()
         found = {title_of(one): self.room.preparation(one, 0) for one in self.systems}
         self.board.preparations = {name: _lines(one) for name, one in found.items()}

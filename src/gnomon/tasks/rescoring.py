@@ -231,7 +231,10 @@ def _scored(model: Any, pairs: Sequence[tuple[str, str]]) -> Floats:
         return np.asarray(model.log_prob(list(pairs)), np.float64)
     if "language" in tasks:
         texts = sorted({one for _, one in pairs})
-        known = dict(zip(texts, np.asarray(model.log_prob(texts), np.float64).tolist(), strict=True))
+        # a list of nothing but empty texts is refused, so that one with a token stands beside them
+        beside = [] if any(texts) else [model.vocabulary_.tokens[-1]]
+        found = np.asarray(model.log_prob([*texts, *beside]), np.float64)[: len(texts)]
+        known = dict(zip(texts, found.tolist(), strict=True))
         return np.array([known[one] for _, one in pairs])
     return np.array([float(model(source, one)) for source, one in pairs])
 
