@@ -39,8 +39,8 @@ def test_digits_are_those_of_scikit_learn():
 
 
 def test_every_name_loads_and_every_set_has_a_line():
-    others = {"linnerud", "photo-patches", "python-reference", "python-docstrings", "dates", "reversed",
-              "bouncing-ball", "digit-scenes", "digit-boxes", "colored-shapes", "digit-lines"}  # fmt: skip
+    others = {"linnerud", "photo-patches", "python-reference", "python-docstrings", "python-statements", "dates",
+              "reversed", "bouncing-ball", "digit-scenes", "digit-boxes", "colored-shapes", "digit-lines"}  # fmt: skip
     assert set(SHAPES) | others == set(names()) - set(PACKAGED)
     assert set(PACKAGED) < set(names())
     assert all(len(line) > 20 and "\n" not in line for line in names().values())

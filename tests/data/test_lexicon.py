@@ -156,10 +156,13 @@ def test_the_most_frequent_concept_is_the_first(wordnet: Path) -> None:
 @pytest.mark.parametrize(
     ("break_it", "said"),
     [
-        (lambda folder: (folder / "data.noun").unlink(), "the file is missing"),
-        (lambda folder: (folder / "index.verb").write_text("bank v x 1\n"), r"none of a WordNet database \(.*line 1\)"),
+        (lambda folder: (folder / "data.noun").unlink(), "the file must be there"),
+        (
+            lambda folder: (folder / "index.verb").write_text("bank v x 1\n"),
+            r"must be one of a WordNet database, got another \(.*line 1\)",
+        ),
         (lambda folder: (folder / "data.adv").write_text("\n00009600 02 r zz\n"), r"data.adv, line 2"),
-        (lambda folder: [one.unlink() for one in folder.glob("index.*")], "no WordNet database"),
+        (lambda folder: [one.unlink() for one in folder.glob("index.*")], "must be a WordNet database"),
     ],
 )
 def test_a_broken_database_is_refused_by_its_line(wordnet: Path, break_it: Callable[[Path], Any], said: str) -> None:
@@ -171,7 +174,7 @@ def test_a_broken_database_is_refused_by_its_line(wordnet: Path, break_it: Calla
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "is no JSON"),
+        ("{", "must be JSON"),
         ("[]", "must have words and hypernyms"), ('{"words": {}}', "must have words and hypernyms"),
         ('{"words": {"a": "x"}, "hypernyms": {}}', r"list of names \(.*words, 'a'\)"),
         ('{"words": {"a": []}, "hypernyms": {}}', "a word must have a concept"),
@@ -182,7 +185,7 @@ def test_a_broken_file_is_refused(tmp_path: Path, content: str, said: str) -> No
     (tmp_path / "l.json").write_text(content)
     with pytest.raises(UserError, match=said):
         Lexicon.load(tmp_path / "l.json")
-    with pytest.raises(UserValueError, match="no such lexicon"):
+    with pytest.raises(UserValueError, match="no such file"):
         Lexicon.load(tmp_path / "none.json")
 
 

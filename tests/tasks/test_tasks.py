@@ -278,7 +278,7 @@ def test_data_of_another_form_names_systems_of_the_same_task_that_take_it(
         (["fit", "ngram", "iris"], "choose a text"),  # nothing of its task takes a table
         (["fit", "dcgan", "iris", "--image-shape", "2x2"], "give fewer layers"),  # the rows have been said to be images
         # of another task
-        (["fit", "rbm", "python-reference"], "choose a table, or fit ngram, rnn-lm or gru-lm"),
+        (["fit", "rbm", "python-reference"], "choose a table, or fit ngram, co-occurrence or rnn-lm"),
     ],
 )
 def test_no_other_system_is_named_where_the_form_is_right_or_none_takes_it(words, said, tmp_path, monkeypatch, capsys):

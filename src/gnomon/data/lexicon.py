@@ -127,11 +127,11 @@ class Lexicon:
             given = json.loads(place.read_text(encoding="utf-8"))
         except OSError:
             raise UserValueError(
-                "there is no such lexicon", str(path), "give a JSON file or a WordNet folder"
+                "the lexicon must be there, got no such file", str(path), "give a JSON file or a WordNet folder"
             ) from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise UserValueError(
-                f"the lexicon is no JSON: {error}", str(path), "see gnomon.data.Lexicon.load"
+                f"the lexicon must be JSON, got {error}", str(path), "see gnomon.data.Lexicon.load"
             ) from None
         if not isinstance(given, dict) or not {"words", "hypernyms"} <= set(given) <= {"words", "hypernyms", "license"}:
             what = "a lexicon must have words and hypernyms, and may have a license"
@@ -255,7 +255,7 @@ def _wordnet(folder: Path) -> tuple[dict[str, list[str]], dict[str, list[str]], 
     """Words, hypernyms and license of a WordNet database."""
     there = [name for name in PARTS_OF_SPEECH if (folder / f"index.{name}").is_file()]
     if not there:
-        what = "the folder holds no WordNet database: there is no index.noun"
+        what = "the folder must be a WordNet database, got one without index.noun"
         raise UserValueError(what, str(folder), "give the folder of WordNet's dict files")
     senses: dict[str, list[tuple[str, str]]] = {}
     concepts: dict[tuple[str, str], tuple[str, str, list[tuple[str, str]]]] = {}
@@ -315,10 +315,12 @@ def _lines(path: Path, check: Any) -> Iterator[tuple[list[str], Any]]:
                 try:
                     yield row, check(row)
                 except (ValueError, IndexError):
-                    what = "the line is none of a WordNet database"
+                    what = "the line must be one of a WordNet database, got another"
                     raise UserValueError(what, f"{path}, line {number}", "give the folder as it was unpacked") from None
     except OSError:
-        raise UserValueError("the file is missing", str(path), "give the folder as it was unpacked") from None
+        raise UserValueError(
+            "the file must be there, got none", str(path), "give the folder as it was unpacked"
+        ) from None
 
 
 def _sense_counts(folder: Path) -> dict[tuple[str, str, str], int]:

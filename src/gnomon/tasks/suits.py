@@ -115,7 +115,7 @@ def suits_as_read(
     Examples
     --------
     >>> suits_as_read("dates")
-    {'translate': ['seq2seq', 'transformer']}
+    {'translate': ['seq2seq', 'transformer', 'neural-joint-model']}
     """
     found: dict[str, list[str]] = {}
     for name in tasks():

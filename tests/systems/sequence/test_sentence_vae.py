@@ -515,6 +515,12 @@ def test_it_learns_codes_that_its_sentences_come_back_from():
     assert model.reconstruct(text[:3]) == text[:3]
     way = model.interpolate(text[0], text[2], 5)
     assert (way[0], way[-1]) == (text[0], text[2]) and len(way) == 5
+    seen: list[np.ndarray] = []
+    model.inverse_transform = lambda Z, max_length: seen.append(Z)
+    model.interpolate(text[0], text[2], 3)
+    first, last = model.transform([text[0], text[2]])
+    np.testing.assert_allclose(seen[0], [first, first + (last - first) / 2, last], rtol=1e-6)
+    del model.inverse_transform
     report = model.collapse_report(text)
     assert report.n_active >= 1 and report.loss_from_shuffling > 1
     assert report.elbo == pytest.approx(model.elbo(text).value, abs=0.3)
