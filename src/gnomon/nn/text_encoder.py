@@ -127,13 +127,28 @@ class TextEncoder(nn.Module):
         lengths : int64 tensor of shape (n,), optional
             Tokens of each sequence; T where left out.
         """
-        mask: Any = self.span.both(None if lengths is None else Padding(lengths))
-        x = self.tokens(ids) + self.segments(torch.zeros_like(ids) if segments is None else segments)
-        valid = None if lengths is None else torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
-        x = self.widen(self.drop(normed(self.norm, self.places(x), valid)))
+        x, mask, valid = self._embedded(ids, segments, lengths)
         for layer in self.layers:
             x = layer(x, mask, valid=valid)
         return normed(self.last, x, valid)
+
+    def looked(self, ids: torch.Tensor) -> torch.Tensor:
+        """How much each head of each layer looks where, (layers, n, h, T, T), of sequences (n, T) without padding."""
+        x, mask, valid = self._embedded(ids, None, None)
+        found = []
+        for layer in self.layers:
+            found.append(layer.looked(x, mask, valid=valid))  # type: ignore[operator]
+            x = layer(x, mask, valid=valid)
+        return torch.stack(found)
+
+    def _embedded(
+        self, ids: torch.Tensor, segments: torch.Tensor | None, lengths: torch.Tensor | None
+    ) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
+        """What the first layer reads, the mask, and which tokens are no padding."""
+        mask = self.span.both(None if lengths is None else Padding(lengths))
+        x = self.tokens(ids) + self.segments(torch.zeros_like(ids) if segments is None else segments)
+        valid = None if lengths is None else torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+        return self.widen(self.drop(normed(self.norm, self.places(x), valid))), mask, valid
 
     def pool(self, tokens: torch.Tensor) -> torch.Tensor:
         """A vector (n, width) of each sequence, from what `forward` gave."""

@@ -297,6 +297,10 @@ class EncoderLayer(_Layer):
         x = self.around(x, self.norm_1, self.drop_1, look, valid)
         return self.around(x, self.norm_2, self.drop_2, self.feed_forward, valid), kept[0]
 
+    def looked(self, x: torch.Tensor, mask: Any = None, *, valid: torch.Tensor | None = None) -> torch.Tensor:
+        """How much each head looks where, (n, h, T, T), when the layer is given what `forward` is."""
+        return self.attention.weights(normed(self.norm_1, x, valid) if self.norm_first else x, mask=mask)
+
     def step(
         self, x: torch.Tensor, cache: Cache, length: torch.Tensor, mask: Any = None, held: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, Cache]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gnomon.data.overview import overview
 from gnomon.errors import UserError, counted, number
+from gnomon.report.attended import attended_of
 from gnomon.report.figures import picture, pictures
 from gnomon.report.inside import inside_of
 from gnomon.report.legends import LEGENDS
@@ -169,9 +170,9 @@ def diagnosis_of(subject: Subject) -> Section | None:
 
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    scores_of, figures_of, texts_of, translations_of, rebuilt_of, samples_of, canvas_of, landscape_of, modes_of,
-    chains_of_model, depths_of, seen_of, mistakes_of, looked_of, explanation_of, components_of, history_of, inside_of,
-    chains_of_fit, weights_of, diagnosis_of, data_of, system_of,
+    scores_of, figures_of, texts_of, translations_of, attended_of, rebuilt_of, samples_of, canvas_of, landscape_of,
+    modes_of, chains_of_model, depths_of, seen_of, mistakes_of, looked_of, explanation_of, components_of, history_of,
+    inside_of, chains_of_fit, weights_of, diagnosis_of, data_of, system_of,
 )  # fmt: skip
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from gnomon.contracts import Noise
 from gnomon.data.examples import Examples
+from gnomon.data.packing import CLS, SEP, SPECIALS, pack, room
+from gnomon.data.sequences import Tokens
 from gnomon.data.text import Vocabulary
 from gnomon.errors import UserValueError
 from gnomon.nn.positions import Positions, RotaryPositions
 from gnomon.nn.text_encoder import TextEncoder
 from gnomon.nn.transformer import EncoderLayer
+from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.system.by_gradient import ByGradient
+from gnomon.systems.sequence._looking import AttentionMaps, attention_maps
 from gnomon.systems.sequence._published import by_our_names
 
 __all__ = ["OnTextEncoder"]
@@ -90,6 +95,24 @@ class OnTextEncoder(ByGradient):
     ) -> tuple[dict[str, Any], dict[str, str]] | None:
         published = None if self._start is None else self._start[1].published
         return None if published is None else by_our_names(model, arrays, published, self.window)
+
+    def attention(self, text: str | Sequence[str]) -> AttentionMaps:
+        """Where each head of each layer looks from every token of a text, ``<cls>`` and ``<sep>`` among them.
+
+        Parameters
+        ----------
+        text : str or list of tokens
+            What is beyond ``window - 2`` tokens is left out.
+
+        Returns
+        -------
+        AttentionMaps
+            Rows sum to 1. O(n_layers n_heads T^2) numbers.
+        """
+        check_is_fitted(self)
+        known = Tokens(self.unit, self.vocabulary_).tokens(text, "text")[: room(self.window, pair=False)]
+        packed = pack(Ragged.of([self.vocabulary_.encode(known)]))
+        return attention_maps(self.model_.encoder, [SPECIALS[CLS], *known, SPECIALS[SEP]], packed.ids[0])
 
     def make_encoder(
         self, n_ids: int, dtype: torch.dtype, *, share: float = 1.0, pooled: bool = True,

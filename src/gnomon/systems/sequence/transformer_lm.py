@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
@@ -26,6 +27,7 @@ from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.fields import Doc
 from gnomon.recipes.recipe import Recipe
 from gnomon.systems.sequence._lm import NetworkLM, NextTokenLoss
+from gnomon.systems.sequence._looking import AttentionMaps, attention_maps
 from gnomon.systems.sequence._model import NetworkLanguageModel
 
 __all__ = ["TransformerLM", "TransformerLanguageModel"]
@@ -119,6 +121,15 @@ class TransformerLanguageModel(NetworkLanguageModel):
         for i, layer in enumerate(self.layers):
             x, (cache[f"keys_{i}"], cache[f"values_{i}"]) = layer.read(x, mask, at=at)  # type: ignore[operator]
         return self.norm(x), cache
+
+    def looked(self, tokens: torch.Tensor) -> torch.Tensor:
+        """How much each head of each layer looks where, (layers, n, h, T, T), of beginnings of at most `window`."""
+        mask, at = self._sentences(tokens)
+        x, found = self.places.add(self.embedding(tokens), at), []
+        for layer in self.layers:
+            found.append(layer.looked(x, mask))  # type: ignore[operator]
+            x = layer(x, mask, at=at)
+        return torch.stack(found)
 
     def _sentences(self, tokens: torch.Tensor) -> tuple[Mask, torch.Tensor]:
         """The mask, and the places of tokens in their sentences, (T,) or (n, T)."""
@@ -282,6 +293,24 @@ class TransformerLM(NetworkLM):
         check_is_fitted(self)
         back = self.model_.span.causal().reach[0]
         return self.window if back is None else min(self.window, receptive_field(self.n_layers, back, causal=True))
+
+    def attention(self, text: str | Sequence[str]) -> AttentionMaps:
+        """Where each head of each layer looks from every token of a text, its beginning ``<s>`` among them.
+
+        Parameters
+        ----------
+        text : str or list of tokens
+            What is beyond ``window - 1`` tokens is left out.
+
+        Returns
+        -------
+        AttentionMaps
+            Rows sum to 1, and are 0 behind the token that looks. O(n_layers n_heads T^2) numbers.
+        """
+        check_is_fitted(self)
+        tokens = self.known_domain().tokens(text, "text")[: self.window - 1]
+        ids = np.concatenate([[BOS], self.vocabulary_.encode(tokens)]).astype(np.int64)
+        return attention_maps(self.model_, ["<s>", *tokens], ids)
 
     def check_parameters(self) -> None:
         super().check_parameters()
