@@ -151,6 +151,12 @@ class Exchange:
             clip_by_norm(self.arrays, clip, norm if clip_value is None else None)
         return norm
 
+    def release(self, parameters: Mapping[str, torch.nn.Parameter]) -> None:
+        """Let go of the gradients, so that they take no room beside what the next pass forward keeps."""
+        self.arrays = []
+        for parameter in parameters.values():
+            parameter.grad = None
+
     def _scale(self, scale: float) -> float:
         """Multiply by a factor and take the norm, in one pass where that is compiled."""
         if self.compiled:

@@ -254,6 +254,7 @@ class Gradient:
                 norm += exchange.finish(self.clip, self.clip_value)
                 with state.monitor.moving(part.parameters) if state.monitor else nullcontext():
                     self._move(part.optimizer, state.update + 1)
+                exchange.release(part.parameters)
         state.update += 1
         if not ends:
             return state, Info(monitored=norm)
