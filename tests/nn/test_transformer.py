@@ -16,6 +16,7 @@ from gnomon.nn.attention_masks import Causal, Padding, SlidingWindow, causal_mas
 from gnomon.nn.context import training
 from gnomon.nn.positions import RelativePlaces, RotaryPlaces
 from gnomon.nn.residual import Residual
+from gnomon.nn.spans import MixedSpan
 from gnomon.nn.transformer import DecoderLayer, EncoderLayer, FeedForward, MultiHeadAttention
 from gnomon.numeric.noise import Noise
 
@@ -239,3 +240,25 @@ def test_published_sizes():
     made.initialize(Noise(0, "initial"))
     limit = math.sqrt(6 / (512 + 2048))
     assert 0.99 * limit < made.feed_forward.first.weight.abs().max() <= limit and (made.norm_1.weight == 1).all()
+
+
+@pytest.mark.parametrize("cls", [EncoderLayer, DecoderLayer])
+def test_what_a_layer_adds_is_dropped_in_training_alone(cls):
+    """Of dropout 1 nothing is added: with norms before the parts the layer hands on what it reads."""
+    layer = filled(cls(D, H, F, ReLU().build(F, F64), norm_first=True, dropout=1.0, dtype=F64))
+    given = (X,) if cls is EncoderLayer else (X, Y)
+    with training(Noise(0, "fit")):
+        assert layer(*given).equal(X)
+    assert not torch.allclose(layer(*given), X)
+
+
+def test_hidden_units_are_dropped_in_training_alone():
+    network = filled(FeedForward(D, F, ReLU().build(F, F64), dropout=1.0, dtype=F64))
+    with training(Noise(0, "fit")):
+        torch.testing.assert_close(network(X), network.second.bias.expand_as(X))
+    assert not torch.allclose(network(X), network.second.bias.expand_as(X))
+
+
+def test_windows_and_dilations_are_given_to_the_heads_in_turn():
+    found = MixedSpan(windows=(1, 5), dilations=(1, 1, 3, 4)).of(4)
+    assert (found.windows, found.dilations) == ((1, 5, 1, 5), (1, 1, 3, 4))
