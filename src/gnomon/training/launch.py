@@ -134,6 +134,7 @@ def _work(rank: int, size: int, folder: str, function: Callable[..., Any], argum
     _end_with_parent()
     torch.set_num_threads(max(1, torch.get_num_threads() // size))
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=size)
+    dist.barrier()  # one that fails at once must not go while another still connects to it, which gloo complains of
     try:
         result = function(*arguments)
         if rank == 0:
