@@ -316,12 +316,17 @@ def test_an_interrupted_comparison_goes_on(tmp_path, monkeypatch):
     assert line.score.value == next(one for one in whole if one.title == line.title).score.value
 
 
-def test_what_is_finished_outlives_an_interruption(monkeypatch, capsys):
+def test_what_is_finished_outlives_an_interruption(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(gnomon.GaussianMixture, "fit", interrupt)
     assert command(["compare", "ppca", "gaussian-mixture", "product-of-ppca", "iris", "--task", "density"]) == 130
     said = capsys.readouterr()
     assert "ppca" in said.out and "baseline" in said.out and "gaussian-mixture" not in said.out
     assert "interrupted; not finished: gaussian-mixture, product-of-ppca" in said.err
+    words = ["ppca", "gaussian-mixture", "iris", "--task", "density", "--out", str(tmp_path / "runs"), "--json"]
+    assert command(["compare", *words]) == 130
+    told = json.loads(capsys.readouterr().out)
+    assert "ppca" in {line["name"].partition(":")[0] for line in told["error"]["leaderboards"][0]["lines"]}
+    assert "the same command goes on with what is in" in told["error"]["message"]
     assert command(["compare", "gaussian-mixture", "iris", "--task", "density"]) == 130
     assert capsys.readouterr().out == ""
     with pytest.raises(Stopped) as stop:

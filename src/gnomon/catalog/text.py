@@ -16,7 +16,7 @@ ENTRIES = (
         {"n": 2},
     ),
     Entry(
-        "co-occurrence", "co-occurrence vectors of words", "共现矩阵词向量", "model",
+        "co-occurrence", "Co-occurrence vectors of words", "共现矩阵词向量", "model",
         ("embed",), "gnomon.systems.text.co_occurrence:CoOccurrence", "Church and Hanks 1990; Bullinaria and Levy 2007",
         ("DLN-193",),
         {"n_components": 2},

@@ -101,8 +101,9 @@ def command(
     except Stopped as stop:
         if stop.boards and not as_json:
             _write(stop.boards)
-        on = "" if out is None else f"; the same command goes on with what is in {out}"
-        raise KeyboardInterrupt(f"{stop}{on}") from None
+        if out is not None:
+            stop.args = (f"{stop}; the same command goes on with what is in {out}",)
+        raise
     if not as_json:
         _write(boards)
     page = None if out is None else report_of(boards, out)

@@ -11,7 +11,7 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -135,7 +135,8 @@ def run(arguments: Sequence[str]) -> int:
             output.abandon_stdout()
             return 141
         except (KeyboardInterrupt, click.Abort) as stop:
-            return _fail(str(stop) or "interrupted", {"what": "interrupted"}, INTERRUPTED, as_json)
+            facts = {"what": "interrupted", **getattr(stop, "facts", {})}
+            return _fail(str(stop) or "interrupted", facts, INTERRUPTED, as_json)
         except UserError as error:
             facts = {"what": error.what, "where": error.where, "remedy": error.remedy}
             return _fail(str(error), facts, error.exit_code, as_json)
@@ -214,7 +215,7 @@ def _verbs_with(option: str) -> list[str]:
     return [f"gnomon {verb}" for verb, command in found.items() if any(option in one.opts for one in command.params)]
 
 
-def _fail(message: str, facts: dict[str, str], status: int, as_json: bool) -> int:
+def _fail(message: str, facts: Mapping[str, object], status: int, as_json: bool) -> int:
     line = " ".join(message.split())
     if not output.first_process():  # the first one says it
         return status

@@ -60,27 +60,20 @@ def tagged_spans(tags: Any, counts: Ints) -> NDArray[Any]:
     """
     words = np.asarray(tags, np.str_)
     text = np.repeat(np.arange(len(counts)), counts)
-    label = np.array([one[2:] for one in words.tolist()], np.str_)
-    kind = np.array([one[:1] for one in words.tolist()], np.str_)
+    classes, place = np.unique(words, return_inverse=True)
+    label, kind = (
+        np.array([one[part] for one in classes.tolist()], np.str_)[place] for part in (slice(2, None), slice(1))
+    )
     inside, goes_on = kind != "O", np.zeros(len(words), bool)
     goes_on[1:] = (kind[1:] == "I") & inside[:-1] & (label[1:] == label[:-1]) & (text[1:] == text[:-1])
     begin = np.flatnonzero(inside & ~goes_on)
     over = np.append(np.flatnonzero(~goes_on), len(words))  # words at which nothing goes on
     stop = over[np.searchsorted(over, begin, side="right")]
     first = (np.cumsum(counts) - counts)[text[begin]] if len(begin) else begin
-    kinds = [
-        ("text", np.int64),
-        ("start", np.int64),
-        ("stop", np.int64),
-        ("label", label.dtype if len(label) else "<U1"),
-    ]
-    found = np.zeros(len(begin), kinds)
-    found["text"], found["start"], found["stop"], found["label"] = (
-        text[begin],
-        begin - first,
-        stop - first,
-        label[begin],
-    )
+    named = "<U1" if not len(label) else label.dtype
+    found = np.zeros(len(begin), [("text", np.int64), ("start", np.int64), ("stop", np.int64), ("label", named)])
+    found["text"], found["label"] = text[begin], label[begin]
+    found["start"], found["stop"] = begin - first, stop - first
     return found
 
 

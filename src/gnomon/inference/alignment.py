@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gnomon.numeric.given import affordable
 from gnomon.numeric.ragged import Ragged
 from gnomon.recipes.recipe import Recipe
 
@@ -112,6 +113,8 @@ def ibm1(sources: Ragged, targets: Ragged, iterations: int = 5) -> TranslationTa
     >>> bool(table.of(np.array([0]), np.array([5]))[0] > 0.9)
     True
     """
+    cells_of_all = float(((sources.lengths + 1) * targets.lengths).sum())
+    affordable(cells_of_all, "X", "give shorter pairs, or fewer", each=4)
     size = 1 + int(targets.values.max(initial=0))
     kept, keys = [], np.zeros(0, np.int64)
     for part in _parts(sources, targets):

@@ -67,9 +67,11 @@ def _of_pairs(system: Any, pairs: list[tuple[str, str]]) -> Section | None:
         return None
     drawn = []
     for (source, target), weights in zip(pairs, system.alignment(pairs), strict=True):
-        columns, lines = (list(one)[:MOST_TOKENS] for one in _cut(system, source, target))
-        lines = [*lines, "</s>"][: len(weights)]
-        drawn.append(picture(_aligned(weights[: len(lines), : len(columns)], lines, columns), source, target))
+        columns, lines = _cut(system, source, target)
+        shown = weights[:MOST_TOKENS, :MOST_TOKENS]
+        drawn.append(
+            picture(_aligned(shown, [*lines, "</s>"][: len(shown)], columns[: shown.shape[1]]), source, target)
+        )
     reading = (
         "How much the decoder looks at each source token (columns) for each target token (rows), of held-out pairs "
         "with their true targets."

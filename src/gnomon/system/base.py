@@ -254,8 +254,7 @@ class System(TakesRows, Seeded, SaysUnfitted, BaseEstimator):
         share = self.recipe("early_stopping").share if "early_stopping" in self.slots else 0.0
         if not share:
             return examples, None
-        y = examples.y
-        codes = y if isinstance(y, np.ndarray) and y.dtype.kind == "i" else None
+        codes = examples.y if isinstance(examples.y, np.ndarray) and examples.y.dtype.kind == "i" else None
         chosen = held_out(len(examples), share, noise, codes, examples.weight)
         return examples.take(~chosen), examples.take(chosen)
 

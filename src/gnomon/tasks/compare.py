@@ -47,6 +47,11 @@ class Stopped(KeyboardInterrupt):
         super().__init__(f"interrupted; not finished: {', '.join(left)}")
         self.boards, self.left = boards, left
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The boards for programs."""
+        return {"leaderboards": [board.to_json() for board in self.boards]}
+
 
 def compare(
     systems: Sequence[str | System],

@@ -232,7 +232,7 @@ def _scored(model: Any, pairs: Sequence[tuple[str, str]]) -> Floats:
     if "language" in tasks:
         texts = sorted({one for _, one in pairs})
         # a list of nothing but empty texts is refused, so that one with a token stands beside them
-        beside = [] if any(texts) else [model.vocabulary_.tokens[-1]]
+        beside = [] if any(one.strip() for one in texts) else [model.vocabulary_.tokens[-1]]
         found = np.asarray(model.log_prob([*texts, *beside]), np.float64)[: len(texts)]
         known = dict(zip(texts, found.tolist(), strict=True))
         return np.array([known[one] for _, one in pairs])

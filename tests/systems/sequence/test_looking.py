@@ -16,6 +16,7 @@ from gnomon.data.packing import pack
 from gnomon.errors import UserError
 from gnomon.nn.transformer import EncoderLayer
 from gnomon.numeric.ragged import Ragged
+from gnomon.report import attended
 from gnomon.report.attended import attended_of
 from gnomon.report.figures import drawn_for_a_page
 from gnomon.report.subject import Subject
@@ -130,3 +131,17 @@ def test_the_report_shows_where_a_run_looks(tmp_path, monkeypatch, words, title)
         return
     assert section.title == title and section.body.count("<svg") == (3 if "decoder" in title else 1)
     assert ("layer 1, head 4" in section.body) == ("heads" in title)
+
+
+def test_rows_and_columns_of_a_pairs_map_are_its_first_tokens_and_the_end_where_it_is_seen(monkeypatch):
+    pairs = [("ab" * 12, "dc" * 12), ("a", "d")]
+    model = gnomon.Seq2Seq(n_hidden=4, n_embedding=4, epochs=1, random_state=0).fit(pairs * 4)
+    drawn = []
+    monkeypatch.setattr(attended, "_aligned", lambda *given: drawn.append(given))
+    monkeypatch.setattr(attended, "picture", lambda *given: "")
+    monkeypatch.setattr(attended, "pictures", "".join)
+    attended._of_pairs(model, pairs)
+    for (weights, lines, columns), whole in zip(drawn, model.alignment(pairs), strict=True):
+        np.testing.assert_array_equal(weights, whole[:16, :16])
+        assert weights.shape == (len(lines), len(columns))
+    assert drawn[0][1:] == (list("dc" * 8), list("ab" * 8)) and drawn[1][1:] == (["d", "</s>"], ["a"])

@@ -206,3 +206,14 @@ def test_on_the_command_line_and_back(tmp_path: Path, monkeypatch: pytest.Monkey
     assert isinstance(model, CoOccurrence) and model.window == 2 and sp.issparse(model.counts_)
     np.testing.assert_allclose(np.load("codes.npy"), model.transform(text), atol=1e-6)
     assert model.nearest("cat", 2) == gnomon.load("run").nearest("cat", 2)
+
+
+def test_a_table_that_does_not_fit_is_refused_before_it_is_begun():
+    """A sentence of 10^5 different words has 10^10 pairs; within a window they are few."""
+    text = [[f"w{i}" for i in range(100_000)]]
+    with pytest.raises(UserValueError, match=r"1e\+10 numbers would take 1.6e\+11 bytes.*choose a window"):
+        gnomon.CoOccurrence().fit(text)
+    model = gnomon.CoOccurrence(window=1, weighting="none", n_components=None).fit(text)
+    assert model.counts_.nnz == 2 * 99_999
+    with pytest.raises(UserValueError, match="choose fewer, or a larger min_count"):
+        gnomon.CoOccurrence(window=1, n_components=60_000).fit(text)

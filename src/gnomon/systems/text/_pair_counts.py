@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import svds
 
+from gnomon.numeric.given import affordable
 from gnomon.numeric.noise import Noise
 from gnomon.numeric.ragged import Ragged
 
@@ -41,7 +42,8 @@ def pair_counts(text: Ragged, n_words: int, *, window: int | None = None, count:
     Notes
     -----
     Without a window :math:`B^T B` of the sparse bags of words B, which costs sum over sentences of the square of
-    their different words; with one O(tokens window log). Memory follows the pairs that occur.
+    their different words; with one O(tokens window log). Memory follows the pairs that occur, and what is too much
+    without a window is refused before it is begun.
 
     Examples
     --------
@@ -56,6 +58,9 @@ def pair_counts(text: Ragged, n_words: int, *, window: int | None = None, count:
     present = bags.copy()
     present.data[:] = 1.0
     own = present.sum(0)
+    if window is None:
+        most = min(float(n_words) ** 2, float((present.sum(1) ** 2).sum()))
+        affordable(most, "X", "choose a window, or a larger min_count", each=16)
     if window is None and count == "pairs":
         found = bags.T @ bags - sp.diags_array(bags.sum(0))
     elif window is None:
@@ -135,9 +140,11 @@ def principal_rows(table: sp.csr_array, k: int) -> Floats:
     """
     n = table.shape[0]
     k = min(k, n)
+    whole = n <= SMALL or 2 * k > n
+    affordable(3.0 * n * n if whole else 2.0 * n * k, "n_components", "choose fewer, or a larger min_count")
     if not table.nnz:
         return np.zeros((n, k))
-    if n <= SMALL or 2 * k > n:
+    if whole:
         left, scale, _ = np.linalg.svd(table.toarray())
         left, scale = left[:, :k], scale[:k]
     else:

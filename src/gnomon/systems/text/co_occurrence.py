@@ -150,11 +150,11 @@ class CoOccurrence(DrawsNothing, System):
     acts_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {"vocabulary_size": {"unit": "bpe"}}
 
     unit: Annotated[
-        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "wordpiece"],
-        Doc("What a string is cut into; the last three are pieces that are learned from the text."),
+        Literal["word", "char", "byte", "jieba", "bpe", "byte-bpe", "marked-bpe", "wordpiece"],
+        Doc("What a string is cut into; the last four are pieces that are learned from the text."),
     ] = "word"
     vocabulary_size: Annotated[
-        int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe`` and ``wordpiece`` may learn.")
+        int, "[256, inf)", Doc("Pieces that ``bpe``, ``byte-bpe``, ``marked-bpe`` and ``wordpiece`` may learn.")
     ] = 4000
     min_count: Annotated[int, "[1, inf)", Doc("Tokens rarer than this in the training text have no vector.")] = 1
     count: Annotated[
